@@ -1,0 +1,1 @@
+"""Key material: issue certificates and judge them. Imports nothing of ours."""
