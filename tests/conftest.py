@@ -29,5 +29,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The project's shared folder; a test that uses it is marked `shared` and so skipped where the folder is missing."""
+    """The project's shared folder; what uses it is marked `shared` and so skipped where the folder is missing."""
     return SHARED
