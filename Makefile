@@ -13,6 +13,8 @@ ARGS   ?=
 INSTALLED := $(VENV)/installed-$(shell cat constraints.txt | cksum | tr ' ' '-')
 EDITABLE  := $(VENV)/editable-$(shell cat pyproject.toml | cksum | tr ' ' '-')
 
+# What constraints.txt leaves out must not be resolved unseen: nothing is, and `pip check` says what is missing.
+PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest $(ARGS)
 UNIT   := not cluster and not slow
 
@@ -29,11 +31,12 @@ setup: $(EDITABLE) ## Make the virtual environment from constraints.txt, hash by
 $(INSTALLED): constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed, $(PYTHON) is " + sys.version.split()[0])'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
+	$(PIP) install --require-hashes --no-deps -r constraints.txt
 	@rm -f $(VENV)/installed-* && touch $@
 
 $(EDITABLE): pyproject.toml $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) install --no-deps --no-build-isolation -e .
+	$(PIP) check
 	@rm -f $(VENV)/editable-* && touch $@
 
 .PHONY: demo
