@@ -17,6 +17,7 @@ EDITABLE  := $(VENV)/editable-$(shell cat pyproject.toml | cksum | tr ' ' '-')
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest $(ARGS)
 UNIT   := not cluster and not slow
+COVER  := --cov --cov-report= --cov-fail-under=0
 
 .DEFAULT_GOAL := help
 
@@ -61,12 +62,12 @@ fmt: setup ## Format and sort imports, repair what ruff can repair
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-# Three runs: what may run side by side, what may not, and the coverage of both. pytest's 5 is "no such tests".
+# First what may run side by side, then what may not, then the coverage of both. pytest's 5 is "no such tests".
 .PHONY: test
 test: setup ## Every test with the floor on coverage; cluster tests too where their tools are built
 	@rm -f .coverage .coverage.*
-	$(PYTEST) --cov --cov-report= -n auto -m "not cluster"
-	$(PYTEST) --cov --cov-report= --cov-append -m cluster || test $$? -eq 5
+	$(PYTEST) $(COVER) -n auto -m "not cluster"
+	$(PYTEST) $(COVER) --cov-append -m cluster || test $$? -eq 5
 	$(BIN)/coverage report
 
 .PHONY: cluster-tools

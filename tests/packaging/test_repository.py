@@ -15,7 +15,7 @@ PYPROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_t
 MAKEFILE = (REPOSITORY / "Makefile").read_text()
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 
-# Written in two halves, so that this file does not contain them.
+# Written in halves, here and below, so that this file does not contain them.
 REGISTRIES = (
     "pypi" + ".org",
     "python" + "hosted.org",
@@ -38,7 +38,7 @@ def _tracked() -> list[Path]:
 
 def _local() -> re.Pattern[str]:
     """What belongs to one machine or workplace: its folders, its name, the registries it installs from."""
-    folders = {"/work/", "/root/", f"{REPOSITORY.parent}/"} - {"//"}
+    folders = {"/" + "work/", "/" + "root/", f"{REPOSITORY.parent}/"} - {"//"}
     words = [rf"(?<![\w.-]){re.escape(folder)}" for folder in sorted(folders)]
     words += [re.escape(registry) for registry in REGISTRIES]
     host = socket.gethostname()
