@@ -1,0 +1,5 @@
+"""`python -m webhook`: the command line."""
+
+from webhook.cli import main
+
+main()
