@@ -1,0 +1,289 @@
+"""The API server, spoken to in plain JSON: the only door to the Kubernetes client library.
+
+The library gives kubeconfig, contexts, exec plugins, tokens and their renewal; objects stay as they are on the wire.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import aiohttp
+import orjson
+from kubernetes_asyncio import client as kubernetes
+from kubernetes_asyncio import config as kubernetes_config
+
+from catalog.definition import Json, JsonObject
+
+PAGE = 500
+"""Objects of one page of a list."""
+
+METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+METADATA_ONLY_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+
+MAX_LINE = 4 * 1024 * 1024
+"""Bytes of one watch event; etcd holds objects of 1.5 MiB, JSON escapes included."""
+
+
+class ConnectionFault(Exception):
+    """The API server could not be spoken to: no configuration, no credentials, no answer. One sentence."""
+
+
+class ApiError(Exception):
+    """The API server answered with an error.
+
+    `code` is the HTTP status, `reason` the machine's word (`NotFound`), `retry_after` seconds when it asks to wait.
+    """
+
+    def __init__(self, code: int, reason: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message or reason or f"HTTP {code}")
+        self.code = code
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """How to reach an API server: a kubeconfig with its context, or the pod's own service account when none is given."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    in_cluster: bool = False
+    impersonate_user: str | None = None
+    impersonate_groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One page of a list: its objects, and the resource version of the whole list."""
+
+    items: tuple[JsonObject, ...]
+    resource_version: str
+    remaining: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One watch event: `type` is ADDED, MODIFIED, DELETED or BOOKMARK."""
+
+    type: str
+    obj: JsonObject = field(repr=False)
+
+
+class ApiServer:
+    """A connection to one API server. Use `connect`."""
+
+    def __init__(self, api: kubernetes.ApiClient, access: Access) -> None:
+        self._api = api
+        self._impersonation = _impersonation_headers(access)
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, access: Access) -> AsyncIterator[Self]:
+        """Raises `ConnectionFault` when there is no usable configuration."""
+        configuration = await _configuration(access)
+        async with kubernetes.ApiClient(configuration) as api:
+            yield cls(api, access)
+
+    @property
+    def host(self) -> str:
+        """The API server's address, for messages."""
+        return str(self._api.configuration.host)
+
+    async def get(self, path: str, *, metadata_only: bool = False, timeout: float | None = None) -> JsonObject:
+        """One object. Raises `ApiError` or `ConnectionFault`; `timeout` in seconds."""
+        return await self.request("GET", path, accept=METADATA_ONLY if metadata_only else None, timeout=timeout)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Json = None,
+        content_type: str = "application/json",
+        accept: str | None = None,
+        timeout: float | None = None,
+    ) -> JsonObject:
+        """One request, its answer as JSON. Raises `ApiError` for an error answer, `ConnectionFault` for none."""
+        response = await self._send(method, path, query, body, content_type, accept, timeout)
+        try:
+            text = await response.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise ConnectionFault(_sentence(error, self.host)) from error
+        finally:
+            response.release()
+        return _answer(response, text)
+
+    async def pages(
+        self,
+        path: str,
+        *,
+        metadata_only: bool = False,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str | None = None,
+        limit: int = PAGE,
+    ) -> AsyncIterator[Page]:
+        """A list in pages. Raises `ApiError` (410 when the continuation has expired) or `ConnectionFault`."""
+        query = {"limit": str(limit), "labelSelector": label_selector, "fieldSelector": field_selector}
+        query = {key: value for key, value in query.items() if value}
+        if resource_version is not None:
+            query["resourceVersion"] = resource_version
+        accept = METADATA_ONLY_LIST if metadata_only else None
+        while True:
+            document = await self.request("GET", path, query=query, accept=accept)
+            metadata = document.get("metadata") or {}
+            yield Page(
+                items=tuple(document.get("items") or ()),
+                resource_version=metadata.get("resourceVersion", ""),
+                remaining=metadata.get("remainingItemCount"),
+            )
+            following = metadata.get("continue")
+            if not following:
+                return
+            query = {key: value for key, value in query.items() if key != "resourceVersion"} | {"continue": following}
+
+    async def watch(
+        self,
+        path: str,
+        resource_version: str,
+        *,
+        metadata_only: bool = False,
+        label_selector: str = "",
+        field_selector: str = "",
+        timeout: float = 300.0,
+    ) -> AsyncIterator[Event]:
+        """Events after `resource_version`, until the server ends the watch (about `timeout` seconds) or the stream breaks.
+
+        Raises `ApiError` (410 when the version is too old) or `ConnectionFault`.
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(int(timeout)),
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+        }
+        query = {key: value for key, value in query.items() if value}
+        accept = METADATA_ONLY if metadata_only else None
+        silence = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=timeout + 30)
+        response = await self._send("GET", path, query, None, "application/json", accept, silence)
+        try:
+            if response.status != 200:
+                _answer(response, await response.read())
+            async for line in _lines(response):
+                yield _event(line)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise ConnectionFault(_sentence(error, self.host)) from error
+        finally:
+            response.close()
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Json,
+        content_type: str,
+        accept: str | None,
+        timeout: float | aiohttp.ClientTimeout | None,
+    ) -> aiohttp.ClientResponse:
+        try:
+            headers = {"Content-Type": content_type, "Accept": accept or "application/json", **self._impersonation}
+            token = await self._api.configuration.get_api_key_with_prefix("BearerToken")
+            if token:
+                headers["Authorization"] = token
+            response: aiohttp.ClientResponse = await self._api.rest_client.request(
+                method,
+                f"{self.host}{path}",
+                query_params=list(query.items()) if query else None,
+                headers=headers,
+                body=body,
+                _preload_content=False,
+                _request_timeout=timeout,
+            )
+        except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError) as error:
+            raise ConnectionFault(_sentence(error, self.host)) from error
+        return response
+
+
+def _impersonation_headers(access: Access) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    if access.impersonate_user is not None:
+        headers["Impersonate-User"] = access.impersonate_user
+    if access.impersonate_groups:
+        headers["Impersonate-Group"] = ",".join(access.impersonate_groups)
+    return headers
+
+
+async def _configuration(access: Access) -> kubernetes.Configuration:
+    configuration = kubernetes.Configuration()
+    try:
+        if access.in_cluster and access.kubeconfig is None:
+            kubernetes_config.load_incluster_config(client_configuration=configuration)
+        else:
+            file = str(access.kubeconfig) if access.kubeconfig is not None else None
+            await kubernetes_config.load_kube_config(
+                config_file=file, context=access.context, client_configuration=configuration, persist_config=False
+            )
+    except (kubernetes_config.ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        where = str(access.kubeconfig) if access.kubeconfig is not None else "the cluster configuration"
+        raise ConnectionFault(f"{where} is not usable: {' '.join(str(error).split())}") from error
+    return configuration
+
+
+def _answer(response: aiohttp.ClientResponse, text: bytes) -> JsonObject:
+    try:
+        document = orjson.loads(text) if text else {}
+    except orjson.JSONDecodeError:
+        document = None
+    if 200 <= response.status < 300 and isinstance(document, dict):
+        return document
+    status = document if isinstance(document, dict) else {}
+    raise ApiError(
+        response.status,
+        str(status.get("reason") or response.reason or ""),
+        str(status.get("message") or text[:200].decode(errors="replace")),
+        _seconds(response.headers.get("Retry-After")),
+    )
+
+
+def _seconds(header: str | None) -> float | None:
+    return float(header) if header is not None and header.isdigit() else None
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Whole lines of the stream, however it is cut."""
+    rest = b""
+    async for chunk in response.content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line:
+                yield line
+        if len(rest) > MAX_LINE:
+            raise ConnectionFault("a watch event is larger than 4 MiB")
+
+
+def _event(line: bytes) -> Event:
+    try:
+        document: Any = orjson.loads(line)
+        kind, obj = document["type"], document["object"]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        raise ConnectionFault("the watch sent something that is no event") from None
+    if kind == "ERROR":
+        raise ApiError(int(obj.get("code") or 500), str(obj.get("reason") or ""), str(obj.get("message") or ""))
+    return Event(type=kind, obj=obj)
+
+
+def _sentence(error: BaseException, host: str) -> str:
+    if isinstance(error, TimeoutError | asyncio.TimeoutError):
+        return f"{host} did not answer in time"
+    return f"{host} could not be reached: {' '.join(str(error).split()) or type(error).__name__}"
