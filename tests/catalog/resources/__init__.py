@@ -1,0 +1,1 @@
+"""Tests of quantities, accelerators and the devices of pods."""
