@@ -86,7 +86,7 @@ class TestFailure:
         """Outside an exception handler there is nothing to tell."""
         stream = io.BytesIO()
         logger, _ = build("debug", "json", stream)
-        logger.error("odd", exc_info=True)
+        logger.error("odd", exc_info=True)  # noqa: LOG014 - that is the point
 
         assert set(json.loads(stream.getvalue())) == {"time", "level", "event"}
 
