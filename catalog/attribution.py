@@ -141,7 +141,7 @@ class PodReading:
             minimum=gang.minimums.of(instance),
         )
 
-    def _instance_at(self, level: Component, attribution: Attribution) -> str | None | Unknown:
+    def _instance_at(self, level: Component, attribution: Attribution) -> str | Unknown | None:
         """The pod's instance of the component that is the gang's member: its own, or that of an ancestor."""
         if level is attribution.leaf.component:
             return attribution.instance
@@ -150,9 +150,7 @@ class PodReading:
         found = self._results.one(level.selector.instance)
         return found if isinstance(found, Unknown) else printed(found)
 
-    def _keys(
-        self, gang: GangNumbers, member: GangMember, instance: str | None
-    ) -> tuple[str, ...] | Unknown | None:
+    def _keys(self, gang: GangNumbers, member: GangMember, instance: str | None) -> tuple[str, ...] | Unknown | None:
         keys: list[str] = []
         if gang.gang_ids is not None:
             if isinstance(gang.gang_ids, Unknown):

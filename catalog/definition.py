@@ -254,7 +254,7 @@ class SubGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodGroup:
-    """Upstream's newer form: the whole object is one gang, made of its sub-groups (of every leaf when none is named)."""
+    """Upstream's newer form: the object is one gang, made of its sub-groups (of every leaf when none is named)."""
 
     name: str
     sub_groups: tuple[SubGroup, ...] = ()

@@ -162,7 +162,7 @@ class Catalog:
         return (group, kind) in self.by_kind
 
     def walks_through(self, group: str, kind: str) -> bool:
-        """Whether an owner of that kind is read on the way up: else the lineage ends before it (contract, section 7)."""
+        """Whether an owner of that kind is read on the way up; else the lineage ends before it."""
         return group in BUILT_IN_GROUPS or (group, kind) in self.by_kind or (group, kind) in self.passed_through
 
 
@@ -182,7 +182,7 @@ def _child_kinds(definition: Definition) -> Iterator[GroupVersionKind]:
 
 
 def gang_groups(definition: Definition) -> tuple[GangGroup, ...]:
-    """The gang groups that a definition states; a `podGroup` is one group of the whole object, and wins over `podGroups`.
+    """The gang groups that a definition states; a `podGroup` is one group of the whole object and wins.
 
     A `podGroup` without sub-groups has every component as a member (through the root, their ancestor).
     """

@@ -37,7 +37,10 @@ def statuses(
     found = tuple(
         status
         for status in Status
-        if any(_matches(matcher, phase, conditions, mapping.conditions, results) for matcher in mapping.matchers.get(status, ()))
+        if any(
+            _matches(matcher, phase, conditions, mapping.conditions, results)
+            for matcher in mapping.matchers.get(status, ())
+        )
     )
     return found or (Status.UNDEFINED,)
 
@@ -75,9 +78,7 @@ def _conditions(at: ConditionsAt | None, results: Results) -> Conditions:
     }
 
 
-def _matches(
-    matcher: Matcher, phase: str, conditions: Conditions, at: ConditionsAt | None, results: Results
-) -> bool:
+def _matches(matcher: Matcher, phase: str, conditions: Conditions, at: ConditionsAt | None, results: Results) -> bool:
     if matcher.by_phase is not None and matcher.by_phase != phase:
         return False
     if at is not None and not all(_condition_holds(wanted, conditions, at) for wanted in matcher.by_conditions):

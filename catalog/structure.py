@@ -211,7 +211,7 @@ class Results:
 
 def resolve(
     compiled: CompiledDefinition,
-    obj: JsonObject,
+    obj: Json,
     policy: AcceleratorPolicy,
     *,
     namespace: str = "",
@@ -246,7 +246,7 @@ def _text(value: Json) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _kind_of(obj: JsonObject, described: GroupVersionKind) -> GroupVersionKind:
+def _kind_of(obj: Json, described: GroupVersionKind) -> GroupVersionKind:
     api_version = _text(obj.get("apiVersion")) if isinstance(obj, dict) else ""
     version = api_version.rpartition("/")[2]
     return GroupVersionKind(described.group, version or described.version, described.kind)
@@ -287,9 +287,7 @@ def _leaf(
         component=component,
         instances=tuple(
             Instance(id=id_, pods=pods, gpus=gpus, min_pods=low, max_pods=high, accelerators=accelerators)
-            for id_, pods, (gpus, accelerators), low, high in zip(
-                ids, counts, devices, minimums, maximums, strict=True
-            )
+            for id_, pods, (gpus, accelerators), low, high in zip(ids, counts, devices, minimums, maximums, strict=True)
         ),
     )
 
@@ -496,7 +494,7 @@ def _devices_of(
     return devices.gpus, devices.accelerators
 
 
-def _claim_templates(obj: JsonObject) -> Sequence[JsonObject]:
+def _claim_templates(obj: Json) -> Sequence[JsonObject]:
     """ResourceClaimTemplates that the object carries for its own pods (grove.io PodCliqueSet does)."""
     spec = _object(_object(obj).get("spec"))
     for holder in (spec, _object(spec.get("template"))):
@@ -519,14 +517,12 @@ def _gangs(
     return tuple(found), None
 
 
-def _gang_numbers(
-    definition: Definition, group: GangGroup, resolved: Sequence[Leaf], results: Results
-) -> GangNumbers:
+def _gang_numbers(definition: Definition, group: GangGroup, resolved: Sequence[Leaf], results: Results) -> GangNumbers:
     ids = _member_instance_ids(definition, group, resolved)
     gang_ids = _gang_ids(group, results, ids)
     return GangNumbers(
         group=group,
-        sizes=PerInstance(values=_sizes(definition, group, resolved, results, ids, gang_ids)),
+        sizes=PerInstance(values=_sizes(definition, group, resolved, results, ids=ids, gang_ids=gang_ids)),
         minimums=PerInstance(values=_stated_numbers(group.minimum, results, ids, absent_is_fine=True)),
         gang_ids=gang_ids,
     )
@@ -561,6 +557,7 @@ def _sizes(
     group: GangGroup,
     resolved: Sequence[Leaf],
     results: Results,
+    *,
     ids: Sequence[str],
     gang_ids: Mapping[str, str] | Unknown | None,
 ) -> Mapping[str, int | Unknown]:
@@ -624,8 +621,7 @@ def grouped_by_whole_object(definition: Definition, group: GangGroup) -> bool:
 
 _OWN_NAME_KEYS: Mapping[str, frozenset[tuple[str, str]]] = {
     "training.kubeflow.org/job-name": frozenset(
-        ("kubeflow.org", kind)
-        for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
+        ("kubeflow.org", kind) for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
     ),
     "ray.io/cluster": frozenset({("ray.io", "RayCluster")}),
     "jobset.sigs.k8s.io/jobset-name": frozenset({("jobset.x-k8s.io", "JobSet")}),
@@ -637,7 +633,9 @@ _OWN_NAME_KEYS: Mapping[str, frozenset[tuple[str, str]]] = {
     "serving.knative.dev/service": frozenset({("serving.knative.dev", "Service")}),
     "serving.knative.dev/revision": frozenset({("serving.knative.dev", "Revision")}),
     "app.kubernetes.io/instance": frozenset({("milvus.io", "Milvus")}),
-    "app.kubernetes.io/name": frozenset({("apps.nvidia.com", "NIMService"), ("serving.kserve.io", "LLMInferenceService")}),
+    "app.kubernetes.io/name": frozenset(
+        {("apps.nvidia.com", "NIMService"), ("serving.kserve.io", "LLMInferenceService")}
+    ),
     "app.kubernetes.io/part-of": frozenset({("grove.io", "PodCliqueSet")}),
     "sparkoperator.k8s.io/app-name": frozenset({("sparkoperator.k8s.io", "SparkApplication")}),
 }

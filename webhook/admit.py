@@ -197,7 +197,9 @@ def pending_evaluations(
 
 
 def _add(
-    found: list[tuple[CompiledDefinition, IsolatedRequest]], compiled: CompiledDefinition, request: IsolatedRequest | None
+    found: list[tuple[CompiledDefinition, IsolatedRequest]],
+    compiled: CompiledDefinition,
+    request: IsolatedRequest | None,
 ) -> None:
     if request is not None:
         found.append((compiled, request))

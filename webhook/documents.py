@@ -21,7 +21,7 @@ class DocumentOwners:
         self._evaluate = evaluate
         self._objects = {key: obj for obj in objects if (key := _key_of(obj)) is not None}
 
-    async def lineage(self, obj: JsonObject, namespace: str, catalog: Catalog, deadline: float) -> Lineage:
+    async def lineage(self, obj: JsonObject, namespace: str, catalog: Catalog, deadline: float) -> Lineage:  # noqa: ARG002
         """The owners of `obj`; documents are at hand, so the deadline (event-loop time, seconds) plays no part."""
         return self.lineage_of(obj, namespace, catalog)
 

@@ -19,7 +19,8 @@ _EDGES = "-_."
 def workload_id(group: str, kind: str, namespace: str, name: str) -> str:
     """The id of a workload: `<name>-<10 hex digits>`, at most 63 characters, a legal label value.
 
-    The digits are SHA-256 over `group/kind/namespace/name`, so runs that reuse a name share the id (contract, section 3).
+    The digits are SHA-256 over `group/kind/namespace/name`, so runs that reuse a name share the id
+    (contract, section 3).
     """
     digits = sha256(f"{group}/{kind}/{namespace}/{name}".encode()).hexdigest()[:ID_DIGITS]
     head = _UNSAFE.sub("-", name)[: MAX_LABEL_VALUE - ID_DIGITS - 1].strip(_EDGES)

@@ -81,7 +81,7 @@ def kind_named(api_version: Json, kind: Json) -> GroupVersionKind | None:
 
 
 def next_owner(obj: Json, catalog: Catalog) -> OwnerReference | None:
-    """The owner to read next; `None` ends the lineage as complete (no controller, or one of a kind not walked through)."""
+    """The owner to read next; `None` ends the lineage as complete: no controller, or of a kind not walked through."""
     reference = controller_reference(obj)
     if reference is None or not catalog.walks_through(reference.kind.group, reference.kind.kind):
         return None

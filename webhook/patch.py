@@ -47,7 +47,10 @@ def stamp_patch(obj: JsonObject, stamps: Stamps, prefix: str) -> Patch:
         annotations = _wanted(_map(metadata, "annotations"), {}, prefix)
     operations = (*_map_operations(metadata, "labels", labels), *_map_operations(metadata, "annotations", annotations))
     _prove(obj, operations, labels, annotations)
-    displaced = (*_displaced(metadata, "labels", labels, prefix), *_displaced(metadata, "annotations", annotations, prefix))
+    displaced = (
+        *_displaced(metadata, "labels", labels, prefix),
+        *_displaced(metadata, "annotations", annotations, prefix),
+    )
     return Patch(operations=operations, displaced=displaced, without_annotations=without_annotations)
 
 
@@ -77,9 +80,9 @@ def _map_operations(metadata: JsonObject, field: str, wanted: Mapping[str, Json]
     present = metadata.get(field)
     if present is None:
         return [{"op": "add", "path": f"/metadata/{field}", "value": dict(sorted(wanted.items()))}] if wanted else []
-    operations: list[PatchOperation] = []
-    for key in sorted(present.keys() - wanted.keys()):
-        operations.append({"op": "remove", "path": f"/metadata/{field}/{escaped(key)}"})
+    operations: list[PatchOperation] = [
+        {"op": "remove", "path": f"/metadata/{field}/{escaped(key)}"} for key in sorted(present.keys() - wanted.keys())
+    ]
     for key in sorted(wanted):
         if key not in present:
             operations.append({"op": "add", "path": f"/metadata/{field}/{escaped(key)}", "value": wanted[key]})

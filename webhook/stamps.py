@@ -18,10 +18,10 @@ import orjson
 
 from catalog.attribution import Attribution, GangSeat, PodReading
 from catalog.definition import GroupVersionKind, Json, JsonObject, RootStamps
+from catalog.expressions import Outcome
 from catalog.library import NOTHING_ISOLATED, leaves
 from catalog.resources import AcceleratorPolicy, Devices, device_text
 from catalog.structure import Instance, Leaf, Structure, Unknown, add_counts, add_gpus
-from catalog.expressions import Outcome
 from webhook.identity import label_safe, workload_id
 from webhook.lineage import Lineage
 
@@ -252,9 +252,7 @@ def _map(holder: JsonObject, field_name: str) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _gpu_total(
-    candidates: list[Structure], attributions: list[PodAttribution], devices: Devices
-) -> Decimal | Unknown:
+def _gpu_total(candidates: list[Structure], attributions: list[PodAttribution], devices: Devices) -> Decimal | Unknown:
     """GPUs of the whole workload, from the object that answers for it (contract, section 6)."""
     position = _answering(candidates)
     if isinstance(position, Unknown):
@@ -276,15 +274,11 @@ def _answering(candidates: list[Structure]) -> int | Unknown:
     return Unknown(f"its {kind.kind} answers for it, and is not among the owners")
 
 
-def _total_with_pod_at_hand(
-    structure: Structure, attribution: PodAttribution, devices: Devices
-) -> Decimal | None:
+def _total_with_pod_at_hand(structure: Structure, attribution: PodAttribution, devices: Devices) -> Decimal | None:
     """The total when only this pod's own instance has an unknown spec: its pods need what the pod at hand needs."""
     if not isinstance(attribution, Attribution) or devices.gpus is None:
         return None
-    missing = [
-        (leaf, instance) for leaf in structure.leaves for instance in leaf.instances if _is_unknown(instance)
-    ]
+    missing = [(leaf, instance) for leaf in structure.leaves for instance in leaf.instances if _is_unknown(instance)]
     if len(missing) != 1:
         return None
     leaf, instance = missing[0]
@@ -292,9 +286,7 @@ def _total_with_pod_at_hand(
     waits_for_pod = isinstance(instance.gpus, Unknown) and instance.gpus.until_pod
     if not is_this_pods or not waits_for_pod or isinstance(instance.pods, Unknown):
         return None
-    known = add_gpus(
-        each.gpu_total for other in structure.leaves for each in other.instances if each is not instance
-    )
+    known = add_gpus(each.gpu_total for other in structure.leaves for each in other.instances if each is not instance)
     return None if isinstance(known, Unknown) else known + instance.pods * devices.gpus
 
 

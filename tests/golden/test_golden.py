@@ -1,6 +1,7 @@
 """Every golden case gives exactly the stamps that it states, and the patch that writes them is right."""
 
 import base64
+from dataclasses import replace
 
 import jsonpatch
 import orjson
@@ -50,11 +51,5 @@ def test_patched_object_carries_the_stamps_and_a_second_admission_changes_nothin
                 if key.startswith("workload-stamp.io/")
             }
             assert stamps == ours, f"{case.title}: {step.what}"
-        again = orjson.loads(admit(_again(review, stored), lineage, catalog, POLICY).body)["response"]
+        again = orjson.loads(admit(replace(review, obj=stored), lineage, catalog, POLICY).body)["response"]
         assert "patch" not in again, f"{case.title}: {step.what}"
-
-
-def _again(review: object, stored: object) -> object:
-    from dataclasses import replace
-
-    return replace(review, obj=stored)  # type: ignore[type-var]

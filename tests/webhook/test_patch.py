@@ -49,7 +49,7 @@ def test_patch_applied_gives_the_stamps_and_leaves_everything_else(obj: dict[str
             key: value for key, value in found.items() if not key.startswith(f"{PREFIX}/")
         }
     rest = {key: value for key, value in patched.items() if key != "metadata"}
-    assert {"kind": "Pod", "spec": {"containers": []}} == rest
+    assert rest == {"kind": "Pod", "spec": {"containers": []}}
 
 
 @given(objects(), STAMPS)
@@ -59,7 +59,7 @@ def test_second_patch_is_empty_and_the_object_is_not_changed(obj: dict[str, Any]
     patched = apply(obj, stamp_patch(obj, stamps, PREFIX).operations)
 
     assert before == obj
-    assert () == stamp_patch(patched, stamps, PREFIX).operations
+    assert stamp_patch(patched, stamps, PREFIX).operations == ()
 
 
 @given(objects(), STAMPS)
@@ -74,15 +74,15 @@ def test_present_map_is_never_replaced() -> None:
     """What another webhook has put there meanwhile stays."""
     operations = stamp_patch({"metadata": {"labels": {}}}, Stamps(labels={"role": "leader"}), PREFIX).operations
 
-    assert ({"op": "add", "path": "/metadata/labels/workload-stamp.io~1role", "value": "leader"},) == operations
+    assert operations == ({"op": "add", "path": "/metadata/labels/workload-stamp.io~1role", "value": "leader"},)
 
 
 def test_the_users_own_key_is_kept() -> None:
     """`ignore` belongs to the users, whatever its value."""
     obj = {"metadata": {"labels": {f"{PREFIX}/ignore": "false", f"{PREFIX}/role": "forged"}}}
 
-    assert ["/metadata/labels/workload-stamp.io~1role"] == [
-        operation["path"] for operation in stamp_patch(obj, Stamps(), PREFIX).operations
+    assert [operation["path"] for operation in stamp_patch(obj, Stamps(), PREFIX).operations] == [
+        "/metadata/labels/workload-stamp.io~1role"
     ]
 
 
@@ -107,7 +107,7 @@ def test_full_annotations_leave_room_for_labels_only() -> None:
     patch = stamp_patch(obj, Stamps(labels={"role": "x"}, annotations={"gpus": "4"}), PREFIX)
 
     assert patch.without_annotations
-    assert [("add", "/metadata/labels")] == [(op["op"], op["path"]) for op in patch.operations]
+    assert [(op["op"], op["path"]) for op in patch.operations] == [("add", "/metadata/labels")]
 
 
 @given(st.text())

@@ -95,7 +95,7 @@ def test_any_bytes_are_a_review_or_refused(body: bytes) -> None:
 
 def test_answer_without_operations_has_neither_patch_nor_patch_type() -> None:
     """The API server refuses one without the other, and an empty patch."""
-    assert {"uid": "u-1", "allowed": True} == orjson.loads(encode("u-1", Verdict()))["response"]
+    assert orjson.loads(encode("u-1", Verdict()))["response"] == {"uid": "u-1", "allowed": True}
 
 
 def test_answer_with_operations_carries_them() -> None:
@@ -103,7 +103,7 @@ def test_answer_with_operations_carries_them() -> None:
     operations = [{"op": "add", "path": "/metadata/labels", "value": {}}]
     response = orjson.loads(encode("u-1", Verdict(operations=operations)))["response"]  # type: ignore[arg-type]
 
-    assert "JSONPatch" == response["patchType"]
+    assert response["patchType"] == "JSONPatch"
     assert operations == orjson.loads(base64.b64decode(response["patch"]))
 
 
@@ -120,11 +120,11 @@ def test_a_failure_of_ours_still_admits() -> None:
     """Whatever went wrong, the object is admitted as it is."""
     response = orjson.loads(admitted_unpatched(review(object={"metadata": None}), "we failed"))["response"]
 
-    assert {"uid": "u-1", "allowed": True, "warnings": ["we failed"]} == response
+    assert response == {"uid": "u-1", "allowed": True, "warnings": ["we failed"]}
 
 
 @pytest.mark.parametrize(
-    ("username", "person"),
+    "username, person",
     [("ada@example.com", True), ("", True), ("system:serviceaccount:a:b", False), ("system:node:n", False)],
 )
 def test_people_are_told_from_components(username: str, *, person: bool) -> None:

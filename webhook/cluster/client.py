@@ -50,7 +50,7 @@ class ApiError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """How to reach an API server: a kubeconfig with its context, or the pod's own service account when none is given."""
+    """How to reach an API server: a kubeconfig with its context, or in a cluster the pod's own service account."""
 
     kubeconfig: Path | None = None
     context: str | None = None
@@ -96,9 +96,9 @@ class ApiServer:
         """The API server's address, for messages."""
         return str(self._api.configuration.host)
 
-    async def get(self, path: str, *, metadata_only: bool = False, timeout: float | None = None) -> JsonObject:
-        """One object. Raises `ApiError` or `ConnectionFault`; `timeout` in seconds."""
-        return await self.request("GET", path, accept=METADATA_ONLY if metadata_only else None, timeout=timeout)
+    async def get(self, path: str, *, metadata_only: bool = False, within: float | None = None) -> JsonObject:
+        """One object. Raises `ApiError` or `ConnectionFault`; `within` in seconds."""
+        return await self.request("GET", path, accept=METADATA_ONLY if metadata_only else None, within=within)
 
     async def request(
         self,
@@ -109,10 +109,12 @@ class ApiServer:
         body: Json = None,
         content_type: str = "application/json",
         accept: str | None = None,
-        timeout: float | None = None,
+        within: float | None = None,
     ) -> JsonObject:
         """One request, its answer as JSON. Raises `ApiError` for an error answer, `ConnectionFault` for none."""
-        response = await self._send(method, path, query, body, content_type, accept, timeout)
+        response = await self._send(
+            method, path, query=query, body=body, content_type=content_type, accept=accept, within=within
+        )
         try:
             text = await response.read()
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -158,9 +160,9 @@ class ApiServer:
         metadata_only: bool = False,
         label_selector: str = "",
         field_selector: str = "",
-        timeout: float = 300.0,
+        within: float = 300.0,
     ) -> AsyncIterator[Event]:
-        """Events after `resource_version`, until the server ends the watch (about `timeout` seconds) or the stream breaks.
+        """Events after `resource_version`, until the server ends the watch, after about `within` seconds.
 
         Raises `ApiError` (410 when the version is too old) or `ConnectionFault`.
         """
@@ -168,14 +170,14 @@ class ApiServer:
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
-            "timeoutSeconds": str(int(timeout)),
+            "timeoutSeconds": str(int(within)),
             "labelSelector": label_selector,
             "fieldSelector": field_selector,
         }
         query = {key: value for key, value in query.items() if value}
         accept = METADATA_ONLY if metadata_only else None
-        silence = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=timeout + 30)
-        response = await self._send("GET", path, query, None, "application/json", accept, silence)
+        silence = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=within + 30)
+        response = await self._send("GET", path, query=query, accept=accept, within=silence)
         try:
             if response.status != 200:
                 _answer(response, await response.read())
@@ -190,11 +192,12 @@ class ApiServer:
         self,
         method: str,
         path: str,
+        *,
         query: Mapping[str, str] | None,
-        body: Json,
-        content_type: str,
+        body: Json = None,
+        content_type: str = "application/json",
         accept: str | None,
-        timeout: float | aiohttp.ClientTimeout | None,
+        within: float | aiohttp.ClientTimeout | None,
     ) -> aiohttp.ClientResponse:
         try:
             headers = {"Content-Type": content_type, "Accept": accept or "application/json", **self._impersonation}
@@ -204,11 +207,11 @@ class ApiServer:
             response: aiohttp.ClientResponse = await self._api.rest_client.request(
                 method,
                 f"{self.host}{path}",
-                query_params=list(query.items()) if query else None,
+                query_params=dict(query) if query else None,
                 headers=headers,
                 body=body,
                 _preload_content=False,
-                _request_timeout=timeout,
+                _request_timeout=within,
             )
         except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError) as error:
             raise ConnectionFault(_sentence(error, self.host)) from error
@@ -228,7 +231,7 @@ async def _configuration(access: Access) -> kubernetes.Configuration:
     configuration = kubernetes.Configuration()
     try:
         if access.in_cluster and access.kubeconfig is None:
-            kubernetes_config.load_incluster_config(client_configuration=configuration)
+            kubernetes_config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
             file = str(access.kubeconfig) if access.kubeconfig is not None else None
             await kubernetes_config.load_kube_config(

@@ -70,7 +70,7 @@ class Discovery:
         return self._readings
 
     async def _read(self, path: str) -> JsonObject:
-        document = await self._server.request("GET", path, accept=AGGREGATED, timeout=10)
+        document = await self._server.request("GET", path, accept=AGGREGATED, within=10)
         if document.get("kind") != "APIGroupDiscoveryList":
             raise ApiError(406, "NotAcceptable", f"{self._server.host} has no aggregated discovery (Kubernetes 1.30)")
         return document
