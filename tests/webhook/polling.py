@@ -1,0 +1,12 @@
+"""Waiting for something to become true, with a deadline instead of a sleep of a guessed length."""
+
+import asyncio
+from collections.abc import Callable
+
+
+async def until(condition: Callable[[], object], *, seconds: float = 10) -> None:
+    """Wait until `condition` holds; fails the test when it doesn't within `seconds`."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while not condition():
+        assert asyncio.get_running_loop().time() < deadline, f"not within {seconds} seconds"
+        await asyncio.sleep(0.005)
