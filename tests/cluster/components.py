@@ -92,6 +92,10 @@ def apiserver(ports: Ports, files: Files) -> tuple[str, ...]:
         f"--service-account-signing-key-file={files.service_account_key}",
         "--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.0.0.0/16",
         "--allow-privileged", "--endpoint-reconciler-type=none",
+        # Nobody comes through a front proxy; without these, whoever reads the settings of one logs errors for ever.
+        f"--requestheader-client-ca-file={files.certificate('front-proxy-ca')}",
+        "--requestheader-allowed-names=front-proxy", "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
     )  # fmt: skip
 
 
@@ -117,7 +121,7 @@ def kwok(ports: Ports, files: Files, stages: Path) -> tuple[str, ...]:
     """Plays the kubelet of every node, by the stages in the file."""
     return (
         str(tool("kwok").binary), f"--kubeconfig={files.kubeconfig('admin')}", "--manage-all-nodes=true",
-        f"--config={stages}", f"--server-address={LOOPBACK}:{ports.kwok}",
+        f"--config={stages}", f"--server-address={LOOPBACK}:{ports.kwok}", "--v=WARN",
     )  # fmt: skip
 
 

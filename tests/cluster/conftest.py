@@ -19,12 +19,15 @@ from tests.cluster.controllers import Controller, Controllers, NotAvailableError
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.recipes import RECIPES
 from tests.cluster.tools.table import CONTROLLERS, tools
+from tests.cluster.webhook_replica import WebhookReplica
 
 REQUIRED_IN_CI = {"control-plane", "jobset"}
 NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 running = pytest.StashKey[ControlPlane]()
+log_sizes = pytest.StashKey[dict[str, int]]()
 has_cluster_tests = pytest.StashKey[bool]()
+RunReplica = Callable[[WebhookReplica], WebhookReplica]
 StartController = Callable[[str], Controller]
 
 
@@ -76,6 +79,23 @@ def namespace(control_plane: ControlPlane, request: pytest.FixtureRequest) -> It
     control_plane.client.delete(api_path("v1", "namespaces", name=name))
 
 
+@pytest.fixture
+def run_replica(control_plane: ControlPlane) -> Iterator[RunReplica]:
+    """`run_replica(WebhookReplica(…))`: start a replica and wait until it is ready; killed when the test has ended."""
+    started: list[WebhookReplica] = []
+
+    def run(replica: WebhookReplica) -> WebhookReplica:
+        control_plane.adopt(replica)
+        started.append(replica)
+        replica.start()
+        replica.wait_until_ready()
+        return replica
+
+    yield run
+    for replica in started:
+        control_plane.dismiss(replica)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs the control plane, before markers are looked at."""
@@ -84,12 +104,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.cluster)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Remember where the logs end, so that a failure shows what was written during the test."""
+    if running in item.config.stash:
+        item.stash[log_sizes] = item.config.stash[running].log_sizes()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the ends of the processes' logs to the report of a failed cluster test."""
     report = yield
     if report.failed and item.get_closest_marker("cluster") and running in item.config.stash:
-        report.sections.append(("cluster processes", item.config.stash[running].log_tails()))
+        since = item.stash.get(log_sizes, None)
+        report.sections.append(("cluster processes", item.config.stash[running].log_tails(since)))
     return report
 
 

@@ -113,8 +113,17 @@ class ControlPlane:
     def add(self, name: str, command: tuple[str, ...], *, environment: Mapping[str, str] | None = None) -> Process:
         """A further process, not started, that is killed with the rest and whose log is in failure reports."""
         process = Process(name=name, command=command, log=self.folder / f"{name}.log", environment=environment)
-        self.processes.append(process)
+        self.adopt(process)
         return process
+
+    def adopt(self, process: Process) -> None:
+        """The same for a process that was made elsewhere."""
+        self.processes.append(process)
+
+    def dismiss(self, process: Process) -> None:
+        """Kill it if it runs, and know it no more."""
+        process.kill()
+        self.processes.remove(process)
 
     def add_nodes(self, count: int, *, first: int = 0, gpus: int = 8) -> None:
         """Create nodes `node-FIRST`, …; there are eight from the start."""
@@ -151,16 +160,19 @@ class ControlPlane:
         """A kubectl that speaks for another user."""
         return Kubectl(tool("kubectl").binary, kubeconfig=kubeconfig, cache=self.folder / "kubectl")
 
-    def log_tails(self, lines: int = 15) -> str:
-        """The ends of all processes' logs, for people."""
-        return "\n".join(
-            f"--- {process.name}{'' if process.running else ' (not running)'}\n{process.tail(lines)}"
-            for process in self.processes
-        )
+    def log_sizes(self) -> dict[str, int]:
+        """Where the processes' logs end now, by log file."""
+        return {str(process.log): process.log_size() for process in self.processes}
+
+    def log_tails(self, since: Mapping[str, int] | None = None) -> str:
+        """The ends of all processes' logs, for people; only what came after `since`, an answer of `log_sizes`."""
+        tails = (_tail(process, (since or {}).get(str(process.log), 0)) for process in self.processes)
+        return "\n".join(tail for tail in tails if tail)
 
     def _make_keys(self) -> None:
         authority = Authority("cluster")
         authority.pair.write(self.files.folder, "ca")
+        Authority("front-proxy").pair.write(self.files.folder, "front-proxy-ca")
         authority.serving("kubernetes.default.svc").write(self.files.folder, "apiserver")
         for file, (user, *groups) in USERS.items():
             certificate, key = authority.client(user, *groups).write(self.files.folder, file)
@@ -205,6 +217,14 @@ class ControlPlane:
     def _nodes_ready(self) -> bool:
         nodes = self.client.get(api_path("v1", "nodes"))["items"]
         return all(_is_ready(node) and not node["spec"].get("taints") for node in nodes)
+
+
+def _tail(process: Process, since: int) -> str:
+    """What there is to say of a process; nothing when it runs and wrote nothing."""
+    text = process.tail(since=since)
+    if process.running:
+        return f"--- {process.name}\n{text}" if text else ""
+    return f"--- {process.name}, not running\n{text}"
 
 
 def _is_ready(node: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ import base64
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,11 @@ import yaml
 from tests.cluster.api_client import api_path
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.pki import Authority, new_rsa_key
-from tests.cluster.ports import free_port, is_open
+from tests.cluster.ports import free_port, healthy, is_open
 from tests.cluster.process import Process
 from tests.cluster.tools.building import GoMissingError, ModuleMissingError, go, sources
 from tests.cluster.tools.table import Tool, tool
+from tests.cluster.waiting import eventually
 
 SECONDS_TO_START = 120.0
 
@@ -94,18 +95,6 @@ def _nothing(_site: Site) -> None:
     """No step of its own."""
 
 
-def healthy(port: int, path: str = "/readyz") -> bool:
-    """Whether an HTTP GET on loopback is answered with 200."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().status == 200
-    except (OSError, HTTPException):
-        return False
-    finally:
-        connection.close()
-
-
 def _serves_webhook(site: Site) -> bool:
     return is_open(site.webhook_port) and healthy(site.health_port)
 
@@ -166,6 +155,7 @@ class Controllers:
         self._control_plane = control_plane
         self._recipes = recipes
         self._started: dict[str, Controller] = {}
+        self._failed: dict[str, Exception] = {}
 
     def start(self, name: str) -> Controller:
         """Start the controller, and those it needs, unless they run. NotAvailableError when it can't be run here.
@@ -173,24 +163,16 @@ class Controllers:
         Of two with the same compiled-in port the one that runs is stopped; ask for it again to have it back.
         """
         recipe = self._recipes[name]
+        _check_available(recipe)
         for needed in recipe.needs:
             self.start(needed)
         if name not in self._started:
-            self._check_available(recipe)
             self._started[name] = self._first_start(recipe)
         controller = self._started[name]
         if not controller.process.running:
             self._free_fixed_port(recipe)
             controller.restart()
         return controller
-
-    def _check_available(self, recipe: Recipe) -> None:
-        if not recipe.tool.built:
-            raise NotAvailableError(f"{recipe.name} {recipe.tool.version} is not built; `make cluster-tools` builds it")
-        try:
-            go()
-        except GoMissingError as problem:
-            raise NotAvailableError(f"{recipe.name}: {problem}") from problem
 
     def _free_fixed_port(self, recipe: Recipe) -> None:
         if recipe.fixed_port is None:
@@ -202,6 +184,16 @@ class Controllers:
             raise NotAvailableError(f"{recipe.name} listens on port {recipe.fixed_port}, which somebody else uses")
 
     def _first_start(self, recipe: Recipe) -> Controller:
+        """Tried once: a second try would fail the same way, after as long a wait."""
+        if recipe.name in self._failed:
+            raise self._failed[recipe.name]
+        try:
+            return self._install_and_start(recipe)
+        except Exception as problem:
+            self._failed[recipe.name] = problem
+            raise
+
+    def _install_and_start(self, recipe: Recipe) -> Controller:
         self._free_fixed_port(recipe)
         site = self._site(recipe)
         try:
@@ -245,13 +237,28 @@ class Controllers:
         return site
 
 
+def _check_available(recipe: Recipe) -> None:
+    if not recipe.tool.built:
+        raise NotAvailableError(f"{recipe.name} {recipe.tool.version} is not built; `make cluster-tools` builds it")
+    try:
+        go()
+    except GoMissingError as problem:
+        raise NotAvailableError(f"{recipe.name}: {problem}") from problem
+
+
 def apply_files(control_plane: ControlPlane, files: list[Path]) -> None:
     """Apply manifests, and wait until the definitions among them are served."""
     names = [word for file in files for word in ("-f", str(file))]
     applied = control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-o", "name", *names).split()
-    for name in applied:
-        if name.startswith("customresourcedefinition"):
-            control_plane.kubectl("wait", "--for=condition=Established", "--timeout=60s", name)
+    definitions = [name.partition("/")[2] for name in applied if name.startswith("customresourcedefinition")]
+    for name in definitions:
+        path = api_path("apiextensions.k8s.io/v1", "customresourcedefinitions", name=name)
+        eventually(partial(_is_served, control_plane, path), what=f"{name} to be served")
+
+
+def _is_served(control_plane: ControlPlane, path: str) -> bool:
+    conditions = control_plane.client.get(path).get("status", {}).get("conditions") or []  # null at first
+    return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)
 
 
 def _register(site: Site, webhooks: Webhooks) -> None:

@@ -1,7 +1,8 @@
-"""Ports on loopback that nobody uses. Knows nothing of who will listen there."""
+"""Ports on loopback: which are free, who answers there. Knows nothing of who will listen."""
 
 import random
 import socket
+from http.client import HTTPConnection, HTTPException
 
 LOOPBACK = "127.0.0.1"
 # Below the range that the kernel takes source ports from: a client that tries again and again to reach a server which
@@ -26,6 +27,18 @@ def is_open(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((LOOPBACK, port)) == 0
+
+
+def healthy(port: int, path: str = "/readyz") -> bool:
+    """Whether an HTTP GET on loopback is answered with 200."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == 200
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def _can_listen(port: int) -> bool:

@@ -14,6 +14,7 @@ from tests.cluster.waiting import WaitedTooLongError, eventually
 
 LINES_IN_REPORTS = 25
 LONGEST_TAIL_BYTES = 64 * 1024
+LONGEST_LINE = 400
 
 
 class ProcessDiedError(AssertionError):
@@ -84,13 +85,18 @@ class Process:
         if not self.running:
             raise ProcessDiedError(f"{self.name} ended with exit code {self.exit_code}\n{self.tail()}")
 
-    def tail(self, lines: int = LINES_IN_REPORTS) -> str:
-        """The last lines of its log."""
+    def tail(self, lines: int = LINES_IN_REPORTS, *, since: int = 0) -> str:
+        """The last lines of its log, long ones cut; only what was written after the position `since`, in bytes."""
         if not self.log.exists():
             return ""
         with self.log.open("rb") as log:
-            log.seek(max(0, self.log.stat().st_size - LONGEST_TAIL_BYTES))
-            return "\n".join(log.read().decode(errors="replace").splitlines()[-lines:])
+            log.seek(max(since, self.log_size() - LONGEST_TAIL_BYTES))
+            text = log.read().decode(errors="replace")
+        return "\n".join(line[:LONGEST_LINE] for line in text.splitlines()[-lines:])
+
+    def log_size(self) -> int:
+        """Where its log ends now, in bytes; 0 when there is none."""
+        return self.log.stat().st_size if self.log.exists() else 0
 
     def resident_bytes(self) -> int:
         """Memory it has in RAM now, in bytes (proc(5), statm, field 2)."""

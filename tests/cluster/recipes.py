@@ -11,8 +11,8 @@ from typing import Any
 
 from tests.cluster import ray_dashboard
 from tests.cluster.api_client import api_path
-from tests.cluster.controllers import Controller, Launch, Recipe, Site, Webhooks, apply_files, healthy
-from tests.cluster.ports import is_open
+from tests.cluster.controllers import Controller, Launch, Recipe, Site, Webhooks, apply_files
+from tests.cluster.ports import healthy, is_open
 
 UNHURRIED = {"qps": 500, "burst": 1000}  # clientConnection: our tests are not about the controllers' own rate limits
 PORT_OF_MANY = 8080  # compiled into mpi-operator and Knative's controllers for their health checks

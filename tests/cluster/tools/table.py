@@ -34,11 +34,12 @@ class Tool:
     group: str
     flags: tuple[str, ...] = ()
     stamped: bool = False  # Kubernetes' own: clients refuse a server that does not know its version
+    modules: Path = HERE  # folder of the modules' folders
 
     @property
     def module_folder(self) -> Path:
         """Folder of the go.mod that pins the tool and all it is built from."""
-        return HERE / self.module
+        return self.modules / self.module
 
     @property
     def version(self) -> str:
