@@ -50,6 +50,7 @@ class Watch:
         metrics: ClusterMetrics,
         *,
         label_selector: str = "",
+        field_selector: str = "",
         metadata_only: bool = False,
         on_fault: Callable[[str, str], None] | None = None,
     ) -> None:
@@ -57,6 +58,7 @@ class Watch:
         self._sink = sink
         self._metrics = metrics
         self._label_selector = label_selector
+        self._field_selector = field_selector
         self._metadata_only = metadata_only
         self._on_fault = on_fault
         self.path = path
@@ -97,7 +99,10 @@ class Watch:
         uids: set[str] = set()
         version = ""
         async for page in self._server.pages(
-            self.path, label_selector=self._label_selector, metadata_only=self._metadata_only
+            self.path,
+            metadata_only=self._metadata_only,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
         ):
             for obj in page.items:
                 self._sink.seen(obj)
@@ -113,7 +118,11 @@ class Watch:
         """Follow from `version` until the API server has forgotten it (ApiError 410) or cannot be reached."""
         while True:
             async for event in self._server.watch(
-                self.path, version, label_selector=self._label_selector, metadata_only=self._metadata_only
+                self.path,
+                version,
+                metadata_only=self._metadata_only,
+                label_selector=self._label_selector,
+                field_selector=self._field_selector,
             ):
                 self._metrics.watch_events.labels(event.type).inc()
                 version = (event.obj.get("metadata") or {}).get("resourceVersion", version)
