@@ -16,8 +16,10 @@ import pytest
 from tests.cluster.api_client import ApiClient, api_path
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.controllers import Controller, Controllers, NotAvailableError
+from tests.cluster.definitions import install_definitions
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.recipes import RECIPES
+from tests.cluster.tools.building import GoMissingError, ModuleMissingError
 from tests.cluster.tools.table import CONTROLLERS, tools
 from tests.cluster.webhook_replica import WebhookReplica
 
@@ -55,6 +57,19 @@ def controller(control_plane: ControlPlane) -> StartController:
             _not_available(name, str(problem))
 
     return start
+
+
+@pytest.fixture(scope="session")
+def definitions(control_plane: ControlPlane) -> Callable[[str], None]:
+    """`definitions("cert-manager")`: a project's custom resource definitions, served from then on."""
+
+    def install(name: str) -> None:
+        try:
+            install_definitions(control_plane, name)
+        except (GoMissingError, ModuleMissingError) as problem:
+            _not_available(name, str(problem))
+
+    return install
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@
 Used by the fixtures in `conftest` and by any script; needs the tools built. Knows nothing of frameworks and webhooks.
 """
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -93,10 +94,14 @@ class ControlPlane:
         self.kwok.wait_ready(self._nodes_ready, seconds=SECONDS_TO_START)
 
     def stop(self) -> None:
-        """Kill everything, what was added last first. The API server would take up to a minute to end gracefully."""
+        """Kill everything, what was added last first; logs stay, etcd's data goes.
+
+        The API server would take up to a minute to end gracefully.
+        """
         self.client.close()
         for process in reversed(self.processes):
             process.kill()
+        shutil.rmtree(self.folder / "etcd", ignore_errors=True)
 
     def restart_apiserver(self) -> None:
         """Kill the API server if it runs, start it on the same port, wait until it is ready."""

@@ -12,7 +12,6 @@ import base64
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,12 @@ import yaml
 
 from tests.cluster.api_client import api_path
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.manifests import apply_files, manifests
 from tests.cluster.pki import Authority, new_rsa_key
 from tests.cluster.ports import free_port, healthy, is_open
 from tests.cluster.process import Process
 from tests.cluster.tools.building import GoMissingError, ModuleMissingError, go, sources
 from tests.cluster.tools.table import Tool, tool
-from tests.cluster.waiting import eventually
 
 SECONDS_TO_START = 120.0
 
@@ -72,17 +71,11 @@ class Site:
 
     def module(self, go_module: str) -> Path:
         """Folder of a Go module's sources at the version the controller was built with."""
-        return sources(self.tool, go_module)
+        return sources(self.tool.module_folder, go_module)
 
     def manifests(self, go_module: str, *patterns: str) -> list[Path]:
         """Files of a Go module; every pattern must find some."""
-        folder = self.module(go_module)
-        found = [
-            sorted(path for path in folder.glob(pattern) if path.name != "kustomization.yaml") for pattern in patterns
-        ]
-        missing = [pattern for pattern, paths in zip(patterns, found, strict=True) if not paths]
-        assert not missing, f"{go_module} in {folder} has no {', '.join(missing)}"
-        return [path for paths in found for path in paths]
+        return manifests(self.module(go_module), *patterns)
 
     def write_configuration(self, document: Mapping[str, Any]) -> Path:
         """Write the controller's configuration file; its path."""
@@ -244,21 +237,6 @@ def _check_available(recipe: Recipe) -> None:
         go()
     except GoMissingError as problem:
         raise NotAvailableError(f"{recipe.name}: {problem}") from problem
-
-
-def apply_files(control_plane: ControlPlane, files: list[Path]) -> None:
-    """Apply manifests, and wait until the definitions among them are served."""
-    names = [word for file in files for word in ("-f", str(file))]
-    applied = control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-o", "name", *names).split()
-    definitions = [name.partition("/")[2] for name in applied if name.startswith("customresourcedefinition")]
-    for name in definitions:
-        path = api_path("apiextensions.k8s.io/v1", "customresourcedefinitions", name=name)
-        eventually(partial(_is_served, control_plane, path), what=f"{name} to be served")
-
-
-def _is_served(control_plane: ControlPlane, path: str) -> bool:
-    conditions = control_plane.client.get(path).get("status", {}).get("conditions") or []  # null at first
-    return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)
 
 
 def _register(site: Site, webhooks: Webhooks) -> None:

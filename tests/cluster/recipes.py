@@ -11,7 +11,8 @@ from typing import Any
 
 from tests.cluster import ray_dashboard
 from tests.cluster.api_client import api_path
-from tests.cluster.controllers import Controller, Launch, Recipe, Site, Webhooks, apply_files
+from tests.cluster.controllers import Controller, Launch, Recipe, Site, Webhooks
+from tests.cluster.manifests import apply_files
 from tests.cluster.ports import healthy, is_open
 
 UNHURRIED = {"qps": 500, "burst": 1000}  # clientConnection: our tests are not about the controllers' own rate limits

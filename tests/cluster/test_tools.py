@@ -129,7 +129,7 @@ def test_sources_of_a_controller_are_those_it_is_built_from() -> None:
     """The folder of a Go module carries the version that the tool's own go.mod pins."""
     jobset = tool("jobset")
 
-    folder = sources(jobset, jobset.go_module)
+    folder = sources(jobset.module_folder, jobset.go_module)
 
     assert folder.name.endswith(f"@{jobset.version}")
     assert (folder / "config" / "components" / "crd" / "bases").is_dir()

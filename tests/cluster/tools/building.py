@@ -70,21 +70,21 @@ def build(tools: tuple[Tool, ...], *, budget_seconds: float | None = None) -> It
             yield Outcome(tool=tool) if tool.built else _build(compiler, tool, deadline)
 
 
-def sources(tool: Tool, go_module: str) -> Path:
-    """Folder with the sources of a Go module at the version the tool was built with, fetched when it isn't there.
+def sources(module_folder: Path, go_module: str) -> Path:
+    """Folder with the sources of a Go module at the version that the go.mod in `module_folder` has, fetched if need be.
 
     A controller's own custom resource definitions and webhook manifests come from here.
     GoMissingError, or ModuleMissingError with what Go said.
     """
     asked = subprocess.run(
         [go(), "mod", "download", "-json", go_module],
-        cwd=tool.module_folder, capture_output=True, text=True, check=False, env=_environment(),
+        cwd=module_folder, capture_output=True, text=True, check=False, env=_environment(),
     )  # fmt: skip
     try:
         return Path(json.loads(asked.stdout)["Dir"])
     except (ValueError, KeyError) as problem:
         said = (asked.stdout + asked.stderr).strip()
-        raise ModuleMissingError(f"sources of {go_module} for {tool.name} can't be had: {said}") from problem
+        raise ModuleMissingError(f"sources of {go_module} can't be had: {said}") from problem
 
 
 def _build(compiler: str, tool: Tool, deadline: float | None) -> Outcome:
