@@ -6,6 +6,7 @@ from typing import Protocol
 from catalog.definition import JsonObject
 from catalog.expressions import IsolatedRequest, Outcome
 from catalog.library import NOTHING_ISOLATED, Catalog, CompiledDefinition
+from catalog.structure import Structure
 from webhook.admit import Answer, admit, needs_lineage, pending_evaluations
 from webhook.lineage import NO_OWNERS, Lineage
 from webhook.review import Review, decode
@@ -17,6 +18,10 @@ class OwnerSource(Protocol):
 
     async def lineage(self, obj: JsonObject, namespace: str, catalog: Catalog, deadline: float) -> Lineage:
         """The owners of `obj`, nearest first, read before `deadline` (event-loop time, seconds). Never raises."""
+        ...
+
+    def updated(self, structure: Structure) -> None:
+        """An admitted update gives a described object this structure."""
         ...
 
 
@@ -48,7 +53,10 @@ class Admission:
         if needs_lineage(review, catalog, prefix):
             lineage = await self._owners.lineage(review.obj, review.namespace, catalog, deadline)
         isolated = await self._isolated(review, lineage, catalog, deadline)
-        return admit(review, lineage, catalog, self._policy, isolated)
+        answer = admit(review, lineage, catalog, self._policy, isolated)
+        if answer.structure is not None and review.operation == "UPDATE" and not review.dry_run:
+            self._owners.updated(answer.structure)
+        return answer
 
     async def _isolated(
         self, review: Review, lineage: Lineage, catalog: Catalog, deadline: float

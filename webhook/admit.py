@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from catalog.definition import Json, JsonObject
+from catalog.definition import GroupVersionKind, Json, JsonObject
 from catalog.expressions import IsolatedRequest, Outcome
 from catalog.library import NOTHING_ISOLATED, Catalog, CompiledDefinition
 from catalog.resources import effective_devices
@@ -15,9 +15,10 @@ from catalog.structure import Structure, resolve
 from webhook.lineage import NO_OWNERS, Lineage, controller_reference
 from webhook.patch import Patch, PatchRefused, stamp_patch
 from webhook.review import Review, Verdict, encode
-from webhook.stamps import IGNORE_KEY, POD, Policy, Stamps, pod_stamps, root_stamps
+from webhook.stamps import IGNORE_KEY, Policy, Stamps, pod_stamps, root_stamps
 
 MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
+POD = GroupVersionKind("", "v1", "Pod")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,11 +27,13 @@ class Answer:
 
     `outcome`: `stamped`, `unchanged` (nothing to patch), `undescribed`, `skipped`, `observed` (not patched by
     settings), `refused` (a patch could not be proved right), `failed` (our fault; admitted unpatched).
+    `structure` is that of an admitted root, as it will be.
     """
 
     body: bytes
     outcome: str
     facts: Mapping[str, Any]
+    structure: Structure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,12 @@ def must_be_left_alone(review: Review, prefix: str) -> bool:
         return True
     if is_pod(review) and review.operation != "CREATE":
         return True
-    metadata = review.obj.get("metadata") if isinstance(review.obj, dict) else None
+    return must_be_left_alone_object(review.obj, prefix)
+
+
+def must_be_left_alone_object(obj: Json, prefix: str) -> bool:
+    """Whether an object forbids itself to be written to: no metadata, being deleted, a mirror pod, opted out."""
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(metadata, dict) or metadata.get("deletionTimestamp") is not None:
         return True
     labels, annotations = metadata.get("labels"), metadata.get("annotations")
@@ -173,7 +181,7 @@ def _answer(review: Review, outcome: str, verdict: Verdict, decision: Decision) 
         "operations": len(verdict.operations),
         "unresolved": tuple(stamps.unresolved) if stamps is not None else (),
     }
-    return Answer(body=encode(review.uid, verdict), outcome=outcome, facts=facts)
+    return Answer(body=encode(review.uid, verdict), outcome=outcome, facts=facts, structure=decision.structure)
 
 
 def pending_evaluations(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from catalog.definition import Json, JsonObject
 from catalog.expressions import IsolatedRequest, Outcome
 from catalog.library import NOTHING_ISOLATED, Catalog
-from catalog.structure import resolve
+from catalog.structure import Structure, resolve
 from webhook.lineage import MAX_OWNERS, Lineage, Owner, OwnerReference, kind_named, next_owner
 from webhook.stamps import Policy
 
@@ -37,6 +37,9 @@ class DocumentOwners:
             owners.append(self._owner(reference, found, namespace, catalog))
             reference = next_owner(found, catalog)
         return Lineage(owners=tuple(owners))
+
+    def updated(self, structure: Structure) -> None:
+        """Documents stay as they are."""
 
     def _find(self, reference: OwnerReference, namespace: str) -> JsonObject | None:
         kind = reference.kind

@@ -17,7 +17,7 @@ from decimal import Decimal
 import orjson
 
 from catalog.attribution import Attribution, GangSeat, PodReading
-from catalog.definition import GroupVersionKind, Json, JsonObject, RootStamps
+from catalog.definition import Json, JsonObject, RootStamps
 from catalog.expressions import Outcome
 from catalog.library import NOTHING_ISOLATED, leaves
 from catalog.resources import AcceleratorPolicy, Devices, device_text
@@ -406,6 +406,3 @@ def _role_entry(role: Role) -> JsonObject:
     if not isinstance(role.gpus, Unknown):
         entry["gpus"] = _json_number(role.gpus)
     return entry
-
-
-POD = GroupVersionKind("", "v1", "Pod")

@@ -46,5 +46,18 @@ class ClusterMetrics:
             buckets=READ_BUCKETS,
             registry=registry,
         )
+        self.repairs = Counter(
+            f"{PREFIX}_repairs",
+            "Objects that upkeep looked at, by what came of it.",
+            ("object", "result"),
+            registry=registry,
+        )
+        self.leading = Gauge(f"{PREFIX}_leading", "1 while this replica does upkeep.", registry=registry)
+        self.registered = Gauge(
+            f"{PREFIX}_registered", "1 while the webhook configuration is in the cluster.", registry=registry
+        )
+        self.definitions = Gauge(
+            f"{PREFIX}_definitions", "Definitions offered, by state.", ("state",), registry=registry
+        )
         for reason in ("not-found", "forbidden", "other-uid", "deadline", "unreachable", "throttled", "cycle", "depth"):
             self.lineages_broken.labels(reason)
