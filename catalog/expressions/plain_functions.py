@@ -1,0 +1,359 @@
+"""jq's functions on plain JSON values, for evaluation without libjq. libjq is their reference in the tests.
+
+Each takes its input, then its arguments' values, then the meter. They share parts of what they are given and change
+nothing. Missing here: what needs arguments that are evaluated in a way of their own (`map`, `select`, `any(…)`).
+"""
+
+import math
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+from catalog.definition import Json
+from catalog.expressions.values import (
+    Fault,
+    Meter,
+    compared,
+    contains,
+    exact,
+    extreme,
+    printed,
+    spend,
+    type_name,
+)
+
+OfInput: TypeAlias = Callable[[Json, Meter], Json]
+OfInputAndArgument: TypeAlias = Callable[[Json, Json, Meter], Json]
+
+_NUMERAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_UPPER = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+
+
+def is_number(value: Json) -> bool:
+    """Whether jq calls it a number: true and false are none."""
+    return type(value) is int or type(value) is float
+
+
+def elements(value: Json, meter: Meter) -> list[Json]:
+    """What `[]` gives: an array's elements, an object's values in the order of their keys."""
+    if type(value) is list:
+        spend(meter, len(value))
+        return value
+    if type(value) is dict:
+        spend(meter, len(value))
+        return [value[key] for key in sorted(value)]
+    raise Fault(f"cannot iterate over {type_name(value)}")
+
+
+def index(value: Json, key: Json) -> Json:
+    """`value[key]` for a key that is a string or a number."""
+    if type(key) is str and (type(value) is dict or value is None):
+        return None if value is None else value.get(key)
+    if is_number(key) and (type(value) is list or value is None):
+        at = math.floor(key)
+        return value[at] if value is not None and -len(value) <= at < len(value) else None
+    raise Fault(f"cannot index {type_name(value)} with {type_name(key)}")
+
+
+# Arithmetic
+
+
+def plus(left: Json, right: Json, meter: Meter) -> Json:
+    """`left + right` for every type that can be added."""
+    if is_number(left) and is_number(right):
+        return exact(left + right)
+    if left is None or right is None:
+        return right if left is None else left
+    kind = type(left)
+    if kind is type(right) and kind in (str, list, dict):
+        spend(meter, (len(left) + len(right)) // (16 if kind is str else 1))
+        return {**left, **right} if kind is dict else left + right
+    raise Fault(f"{type_name(left)} and {type_name(right)} cannot be added")
+
+
+def minus(left: Json, right: Json, meter: Meter) -> Json:
+    """`left - right` for numbers; what jq does with arrays is not done here."""
+    if is_number(left) and is_number(right):
+        return exact(left - right)
+    raise Fault(f"{type_name(left)} and {type_name(right)} cannot be subtracted")
+
+
+def times(left: Json, right: Json, meter: Meter) -> Json:
+    """`left * right` for numbers; what jq does with strings and objects is not done here."""
+    if is_number(left) and is_number(right):
+        return exact(left * right)
+    raise Fault(f"{type_name(left)} and {type_name(right)} cannot be multiplied")
+
+
+def divided(left: Json, right: Json, meter: Meter) -> Json:
+    """`left / right` for numbers; what jq does with strings is not done here."""
+    if not (is_number(left) and is_number(right)):
+        raise Fault(f"{type_name(left)} and {type_name(right)} cannot be divided")
+    if right == 0:
+        raise Fault("division by zero")
+    return exact(left / right)
+
+
+def modulo(left: Json, right: Json, meter: Meter) -> Json:
+    """`left % right`: fractions are cut off first, the sign is the left one's."""
+    if not (is_number(left) and is_number(right)):
+        raise Fault(f"{type_name(left)} and {type_name(right)} cannot be divided")
+    if int(right) == 0:
+        raise Fault("division by zero")
+    rest = abs(int(left)) % abs(int(right))
+    return -rest if left < 0 else rest
+
+
+def negated(value: Json) -> Json:
+    """`-value`"""
+    if is_number(value):
+        return -value
+    raise Fault(f"{type_name(value)} cannot be negated")
+
+
+ARITHMETIC: dict[str, OfInputAndArgument] = {"+": plus, "-": minus, "*": times, "/": divided, "%": modulo}
+
+COMPARISONS: dict[str, Callable[[int], bool]] = {
+    "==": lambda order: order == 0,
+    "!=": lambda order: order != 0,
+    "<": lambda order: order < 0,
+    "<=": lambda order: order <= 0,
+    ">": lambda order: order > 0,
+    ">=": lambda order: order >= 0,
+}
+
+# Functions of the input
+
+
+def _length(value: Json, meter: Meter) -> Json:
+    if value is None:
+        return 0
+    if is_number(value):
+        return abs(value)
+    if type(value) in (str, list, dict):
+        return len(value)
+    raise Fault(f"{type_name(value)} has no length")
+
+
+def _keys(value: Json, meter: Meter) -> Json:
+    if type(value) is dict:
+        spend(meter, len(value))
+        return sorted(value)
+    if type(value) is list:
+        spend(meter, len(value))
+        return list(range(len(value)))
+    raise Fault(f"{type_name(value)} has no keys")
+
+
+def _to_entries(value: Json, meter: Meter) -> Json:
+    keys = _keys(value, meter)
+    spend(meter, len(keys))
+    return [{"key": key, "value": value[key]} for key in keys]
+
+
+def added(values: list[Json], meter: Meter) -> Json:
+    """All values added up, null for none; in one go where all have one type."""
+    kinds = {type(value) for value in values if value is not None}
+    present = [value for value in values if value is not None]
+    if kinds == {str}:
+        spend(meter, sum(map(len, present)) // 16)
+        return "".join(present)
+    if kinds == {list}:
+        spend(meter, sum(map(len, present)))
+        return [element for value in present for element in value]
+    if kinds == {dict}:
+        spend(meter, sum(map(len, present)))
+        return {key: element for value in present for key, element in value.items()}
+    total: Json = None
+    for value in present:
+        total = plus(total, value, meter)
+    return total
+
+
+def _add(value: Json, meter: Meter) -> Json:
+    return added(elements(value, meter), meter)
+
+
+def _min(value: Json, meter: Meter) -> Json:
+    return extreme(_array(value), meter, lambda order: order < 0)
+
+
+def _max(value: Json, meter: Meter) -> Json:
+    return extreme(_array(value), meter, lambda order: order >= 0)
+
+
+def _array(value: Json) -> list[Json]:
+    if type(value) is list:
+        return value
+    raise Fault(f"an array is needed, not {type_name(value)}")
+
+
+def truth(value: Json) -> bool:
+    """jq's truth: everything but false and null."""
+    return value is not None and value is not False
+
+
+def _any(value: Json, meter: Meter) -> Json:
+    return any(truth(element) for element in elements(value, meter))
+
+
+def _all(value: Json, meter: Meter) -> Json:
+    return all(truth(element) for element in elements(value, meter))
+
+
+def _to_number(value: Json, meter: Meter) -> Json:
+    if is_number(value):
+        return value
+    if type(value) is not str or len(value) > 64 or not _NUMERAL.fullmatch(value):
+        raise Fault(f"{type_name(value)} cannot be read as a number")
+    return exact(float(value) if set(value) & set(".eE") else int(value))
+
+
+def _to_boolean(value: Json, meter: Meter) -> Json:
+    if type(value) is bool:
+        return value
+    if value in ("true", "false") and type(value) is str:
+        return value == "true"
+    raise Fault(f"{type_name(value)} cannot be read as a boolean")
+
+
+def _ascii_downcase(value: Json, meter: Meter) -> Json:
+    return _string(value).translate(_LOWER)
+
+
+def _ascii_upcase(value: Json, meter: Meter) -> Json:
+    return _string(value).translate(_UPPER)
+
+
+def _string(value: Json) -> str:
+    if type(value) is str:
+        return value
+    raise Fault(f"a string is needed, not {type_name(value)}")
+
+
+def _rounding(function: Callable[[float], int]) -> OfInput:
+    def rounded(value: Json, meter: Meter) -> Json:
+        if not is_number(value):
+            raise Fault(f"a number is needed, not {type_name(value)}")
+        return exact(function(value))
+
+    return rounded
+
+
+def _half_away_from_zero(number: float) -> int:
+    # Adding a half first would round 0.49999999999999994 up.
+    whole = math.trunc(number)
+    return whole + (int(math.copysign(1, number)) if abs(number - whole) >= 0.5 else 0)
+
+
+OF_INPUT: dict[str, OfInput] = {
+    "add/0": _add,
+    "all/0": _all,
+    "any/0": _any,
+    "ascii_downcase/0": _ascii_downcase,
+    "ascii_upcase/0": _ascii_upcase,
+    "ceil/0": _rounding(math.ceil),
+    "first/0": lambda value, meter: index(value, 0),
+    "floor/0": _rounding(math.floor),
+    "keys/0": _keys,
+    "last/0": lambda value, meter: index(value, -1),
+    "length/0": _length,
+    "max/0": _max,
+    "min/0": _min,
+    "not/0": lambda value, meter: not truth(value),
+    "round/0": _rounding(_half_away_from_zero),
+    "to_entries/0": _to_entries,
+    "toboolean/0": _to_boolean,
+    "tojson/0": lambda value, meter: printed([value], meter)[1:-1],
+    "tonumber/0": _to_number,
+    "tostring/0": printed,
+    "trunc/0": _rounding(math.trunc),
+    "type/0": lambda value, meter: type_name(value),
+}
+
+# Functions of the input that keep it or drop it
+
+KEEPING: dict[str, Callable[[Json], bool]] = {
+    "arrays/0": lambda value: type(value) is list,
+    "booleans/0": lambda value: type(value) is bool,
+    "iterables/0": lambda value: type(value) is list or type(value) is dict,
+    "nulls/0": lambda value: value is None,
+    "numbers/0": is_number,
+    "objects/0": lambda value: type(value) is dict,
+    "scalars/0": lambda value: type(value) is not list and type(value) is not dict,
+    "strings/0": lambda value: type(value) is str,
+    "values/0": lambda value: value is not None,
+}
+
+# Functions of the input and one argument
+
+
+def _has(value: Json, key: Json, meter: Meter) -> Json:
+    if type(key) is str and (type(value) is dict or value is None):
+        return value is not None and key in value
+    if is_number(key) and (type(value) is list or value is None):
+        return value is not None and 0 <= int(key) < len(value)
+    raise Fault(f"cannot check whether {type_name(value)} has a {type_name(key)} key")
+
+
+def _starts_with(value: Json, start: Json, meter: Meter) -> Json:
+    return _strings(value, start)[0].startswith(start)
+
+
+def _ends_with(value: Json, end: Json, meter: Meter) -> Json:
+    return _strings(value, end)[0].endswith(end)
+
+
+def _without_start(value: Json, start: Json, meter: Meter) -> Json:
+    spend(meter, len(_strings(value, start)[0]) // 16)
+    return value.removeprefix(start)
+
+
+def _without_end(value: Json, end: Json, meter: Meter) -> Json:
+    spend(meter, len(_strings(value, end)[0]) // 16)
+    return value.removesuffix(end)
+
+
+def _split(value: Json, separator: Json, meter: Meter) -> Json:
+    text = _strings(value, separator)[0]
+    parts = ([] if not text else text.split(separator)) if separator else list(text)
+    spend(meter, len(text) // 16 + len(parts))
+    return parts
+
+
+def _strings(value: Json, argument: Json) -> tuple[str, str]:
+    if type(value) is str and type(argument) is str:
+        return value, argument
+    raise Fault(f"strings are needed, not {type_name(value)} and {type_name(argument)}")
+
+
+def _join(value: Json, separator: Json, meter: Meter) -> Json:
+    texts = []
+    for element in elements(value, meter):
+        if type(element) is list or type(element) is dict:
+            raise Fault(f"string and {type_name(element)} cannot be added")
+        texts.append("" if element is None else printed(element, meter))
+    spend(meter, (sum(map(len, texts)) + len(texts) * len(separator)) // 16)
+    return separator.join(texts)
+
+
+OF_INPUT_AND_ARGUMENT: dict[str, OfInputAndArgument] = {
+    "contains/1": contains,
+    "endswith/1": _ends_with,
+    "has/1": _has,
+    "in/1": lambda key, value, meter: _has(value, key, meter),
+    "join/1": _join,
+    "ltrimstr/1": _without_start,
+    "nth/1": lambda value, key, meter: index(value, key),
+    "rtrimstr/1": _without_end,
+    "split/1": _split,
+    "startswith/1": _starts_with,
+}
+"""`join/1` only with a string for its argument."""
+
+
+def comparison(operator: str) -> OfInputAndArgument:
+    """The function behind `==`, `<` and the like, on values of every type."""
+    holds = COMPARISONS[operator]
+    return lambda left, right, meter: holds(compared(left, right, meter))
