@@ -133,7 +133,7 @@ def test_a_replica_that_becomes_ready_again_comes_back(balancer: Balancer, repli
 
 def test_a_withdrawn_replica_still_gets_connections_for_a_moment(replica: RunReplicas) -> None:
     """kube-proxy learns of a deleted pod late; until then a replica that has gone resets whoever is sent to it."""
-    with Balancer(probe_seconds=0.05, delay_seconds=1.0) as balancer:
+    with Balancer(probe_seconds=0.05, delay_seconds=1.5) as balancer:
         deleted = replica()
         balancer.add(deleted.backend)
         balancer.wait_for(1)

@@ -7,6 +7,7 @@ import pytest
 from tests.cluster.api_client import ApiClient, api_path
 from tests.cluster.conftest import StartController
 from tests.cluster.kubectl import Kubectl
+from tests.cluster.recipes import set_ray_job_status
 from tests.cluster.waiting import eventually
 
 CONTAINER = {"name": "main", "image": "registry.example/image", "command": ["run"]}
@@ -92,6 +93,25 @@ def test_the_real_controller_makes_the_pods(
     eventually(lambda: len(running_pods(client, namespace)) == count, what=f"{count} running pods of the {kind}")
     owners = [pod["metadata"]["ownerReferences"][0] for pod in running_pods(client, namespace)]
     assert all(owner["controller"] for owner in owners)
+
+
+def test_a_ray_job_runs_and_ends_as_the_dashboard_says(
+    controller: StartController, client: ApiClient, namespace: str
+) -> None:
+    """The operator takes the stand-in for the cluster's dashboard, so a RayJob goes through its whole life."""
+    ray_operator = controller("ray-operator")
+    path = api_path("ray.io/v1", "rayjobs", namespace=namespace)
+    spec = {"entrypoint": "run", "submissionMode": "HTTPMode", "rayClusterSpec": RAY_CLUSTER}
+    client.post(path, {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "train"}, "spec": spec})
+
+    def status() -> dict[str, Any]:
+        job: dict[str, Any] = client.get(f"{path}/train")
+        return job.get("status") or {}
+
+    eventually(lambda: status().get("jobStatus") == "RUNNING", what="the Ray job to run", seconds=60)
+    set_ray_job_status(ray_operator, "SUCCEEDED")
+    eventually(lambda: status().get("jobDeploymentStatus") == "Complete", what="the Ray job to end", seconds=60)
+    set_ray_job_status(ray_operator, "RUNNING")
 
 
 def test_jobsets_own_webhooks_are_asked(controller: StartController, kubectl: Kubectl, namespace: str) -> None:
