@@ -233,15 +233,22 @@ class _Compiler:
     # Values that are put together
 
     def _object(self, entries: Sequence[tuple[Node, Node]], names: dict[str, int]) -> One:
+        if not all(isinstance(key, Literal) and isinstance(key.value, str) for key, _ in entries):
+            return self._object_with_computed_keys(entries, names)
         parts: list[tuple[str, Value]] = []
         weight = 1
         for key, node in entries:
-            if not (isinstance(key, Literal) and isinstance(key.value, str)):
-                raise NotPlain
+            assert isinstance(key, Literal) and isinstance(key.value, str)
             value = self._one(node, names)
             parts.append((key.value, value.run))
             weight += value.weight
         return One(lambda value, meter: {key: run(value, meter) for key, run in parts}, weight)
+
+    def _object_with_computed_keys(self, entries: Sequence[tuple[Node, Node]], names: dict[str, int]) -> One:
+        parts = [(self._one(key, names), self._one(node, names)) for key, node in entries]
+        runs = [(key.run, value.run) for key, value in parts]
+        weight = 1 + sum(key.weight + value.weight for key, value in parts)
+        return One(lambda value, meter: {_key(key(value, meter)): run(value, meter) for key, run in runs}, weight)
 
     def _text(self, parts: Sequence[str | Node], names: dict[str, int]) -> One:
         runs: list[Value] = []
@@ -277,6 +284,12 @@ class _Compiler:
 
 
 # The closures. `One` after `One` stays `One`; everything else is `Many`.
+
+
+def _key(value: Json) -> str:
+    if isinstance(value, str):
+        return value
+    raise Fault(f"the key of an object is {type_name(value)}, not a string")
 
 
 def _unused(value: Json, meter: Meter) -> Json:
