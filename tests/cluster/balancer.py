@@ -85,6 +85,10 @@ class Balancer:
         """Take the replica out for good, `delay_seconds` from now; does not wait for that."""
         self._call(self._end(backend))
 
+    def cut(self) -> None:
+        """Reset all established connections, as a node that goes away does; new ones are accepted as before."""
+        self._call(self._cut())
+
     def wait_for(self, count: int, *, seconds: float = 30.0) -> None:
         """Wait until exactly so many replicas get connections."""
         eventually(lambda: len(self._ready) == count, what=f"{count} replicas behind the balancer", seconds=seconds)
@@ -99,13 +103,13 @@ class Balancer:
         self._probes.pop(backend).cancel()
         self._loop.call_later(self._delay_seconds, self._leave, backend)
 
+    async def _cut(self) -> None:
+        await _cancel(*self._connections)
+
     async def _close(self) -> None:
         assert self._server is not None
         self._server.close()
-        tasks = [*self._probes.values(), *self._connections]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _cancel(*self._probes.values(), *self._connections)
         await self._server.wait_closed()
         await asyncio.sleep(0)  # transports that were aborted are closed in the loop's next turn
 
@@ -130,6 +134,9 @@ class Balancer:
         self._connections.add(task)
         try:
             await self._connect(reader, writer)
+        except asyncio.CancelledError:
+            _reset(writer)
+            raise
         finally:
             self._connections.discard(task)
             writer.transport.abort()
@@ -155,6 +162,12 @@ class Balancer:
             _reset(writer)
         finally:
             upstream_writer.transport.abort()
+
+
+async def _cancel(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
