@@ -134,6 +134,9 @@ class PodReading:
         size = gang.sizes.of(instance)
         if size is None:
             size = Unknown(f"gang group {gang.group.name}: no size is stated for instance {instance!r}")
+        elif size == 0:
+            # The pod is there all the same: something below the object was scaled.
+            size = Unknown(f"gang group {gang.group.name}: the object asks for no such gang")
         return GangSeat(
             group=gang.group.name if len(self.structure.gangs) > 1 else "",
             keys=keys,
