@@ -14,7 +14,7 @@ from catalog.expressions.plain import NotPlain, compile_plain
 from catalog.expressions.render import render
 from catalog.expressions.syntax import parse
 from catalog.expressions.tokens import SyntaxProblem
-from catalog.expressions.vocabulary import FORMATS, FUNCTIONS, MAX_RANGE, REFUSED
+from catalog.expressions.vocabulary import ASSIGNS, FORMATS, FUNCTIONS, MAX_RANGE, REFUSED
 
 _ASSIGNMENT = frozenset(("=", "|=", "+=", "-=", "*=", "/=", "%=", "//="))
 _ARITIES: dict[str, list[str]] = {}
@@ -78,7 +78,7 @@ def _own_findings(node: Node, scope: frozenset[str]) -> Iterator[str]:
         case Format(name, column) | Text(name, _, column) if name not in FORMATS:
             yield f"column {column}: `@{name}` is not a format of this language; known are {_listed(FORMATS)}"
         case Binary(operator, _, _, column) if operator in _ASSIGNMENT:
-            yield f"column {column}: `{operator}` changes its input; build the wanted value with `{{…}}` or `[…]` instead"
+            yield f"column {column}: `{operator}` {ASSIGNS}"
 
 
 def _call_findings(call: Call) -> Iterator[str]:

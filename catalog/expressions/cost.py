@@ -42,7 +42,7 @@ MAX_GROWTH = 32
 _Sources = frozenset[str]
 _NONE: _Sources = frozenset()
 _INPUT: _Sources = frozenset(".")
-_SHARED = "many × whole"
+_SHARED = "a whole for each of many"
 """Stands for a source that is referred to once for each of many results: no copy is made, but it must not be read."""
 _ARITHMETIC = frozenset("-*/%")
 _COMPARISON = frozenset(("==", "!=", "<", "<=", ">", ">="))
@@ -313,7 +313,7 @@ class _Analysis:
             called = replace(called, work=called.work | argument.work, passes=called.passes + argument.passes)
         return called
 
-    def _filter(self, signature: str, function: Function, arguments: list[Cost]) -> Cost:
+    def _filter(self, signature: str, function: Function, arguments: list[Cost]) -> Cost:  # noqa: C901 - a table
         each = Cost(many=_INPUT, size=_INPUT, work=_INPUT)
         argument = arguments[0]
         match signature:

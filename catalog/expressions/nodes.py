@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-Scalar: TypeAlias = None | bool | int | float | str
+Scalar: TypeAlias = bool | int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`.`"""
+    """`.`: the input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """`$name`"""
+    """`$name`: what it is bound to."""
 
     name: str
     column: int = field(default=0, compare=False)
@@ -49,7 +49,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`name` or `name(argument; …)`"""
+    """`name` or `name(argument; …)`: a function."""
 
     name: str
     arguments: "tuple[Node, ...]" = ()
@@ -106,14 +106,14 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Pipe:
-    """`stage | stage | …`"""
+    """`stage | stage | …`: each on the results of the one before it."""
 
     stages: "tuple[Node, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Comma:
-    """`part, part, …`"""
+    """`part, part, …`: the results of one after the other."""
 
     parts: "tuple[Node, ...]"
 
@@ -130,7 +130,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Negate:
-    """`-body`"""
+    """`-body`: the negative number."""
 
     body: "Node"
 
@@ -153,7 +153,7 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """`source as $name | body`"""
+    """`source as $name | body`: the body once for each result of the source."""
 
     source: "Node"
     name: str
@@ -207,7 +207,7 @@ Node: TypeAlias = (
 )
 
 
-def children(node: Node) -> tuple[Node, ...]:
+def children(node: Node) -> tuple[Node, ...]:  # noqa: C901 - one case for each kind of node
     """The expressions directly inside a node, in the order in which they are written."""
     match node:
         case Identity() | Literal() | Variable() | Format():

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001, ARG005 - all closures have one signature
 """Evaluates expressions in Python, on the document itself: nothing is copied, parsed or changed.
 
 A tree becomes closures once; evaluating calls them. Two shapes: `One` gives exactly one result and returns it, `Many`
@@ -198,7 +199,7 @@ class _Compiler:
         if node.operator == "//":
             return _alternative(left, right)
         if node.operator in ("and", "or"):
-            return _logic(node.operator == "and", left, right)
+            return _logic(left, right, conjunction=node.operator == "and")
         if node.operator in COMPARISONS:
             if isinstance(node.right, Literal) and isinstance(left, One):
                 return _compared_with(node.operator, left, node.right.value)
@@ -238,9 +239,9 @@ class _Compiler:
         parts: list[tuple[str, Value]] = []
         weight = 1
         for key, node in entries:
-            assert isinstance(key, Literal) and isinstance(key.value, str)
+            assert isinstance(key, Literal)
             value = self._one(node, names)
-            parts.append((key.value, value.run))
+            parts.append((str(key.value), value.run))
             weight += value.weight
         return One(lambda value, meter: {key: run(value, meter) for key, run in parts}, weight)
 
@@ -418,7 +419,7 @@ def _for_each_element(second: One | Many, weight: int) -> Many:
             found = elements(value, meter)
             spend(meter, len(found) * steps)
             for element in found:
-                out.append(one(element, meter))
+                out.append(one(element, meter))  # noqa: PERF401 - what came before an error has to stay
 
         return Many(run_one, weight)
     several = second.run
@@ -480,7 +481,7 @@ def _alternative(left: One | Many, right: One | Many) -> One | Many:
     return Many(run_several, weight)
 
 
-def _logic(conjunction: bool, left: One | Many, right: One | Many) -> One | Many:
+def _logic(left: One | Many, right: One | Many, *, conjunction: bool) -> One | Many:
     weight = left.weight + right.weight
     if isinstance(left, One) and isinstance(right, One):
         first, second = left.run, right.run
@@ -492,7 +493,7 @@ def _logic(conjunction: bool, left: One | Many, right: One | Many) -> One | Many
         return One(run, weight)
     decide = _several(right).run
 
-    def decided_by(value: Json, meter: Meter, out: list[Json], decided: bool) -> None:
+    def decided_by(value: Json, meter: Meter, out: list[Json], *, decided: bool) -> None:
         if decided is not conjunction:
             out.append(decided)
             return
@@ -511,7 +512,7 @@ def _logic(conjunction: bool, left: One | Many, right: One | Many) -> One | Many
         finally:
             spend(meter, len(found) * weight)
             for result in found:
-                decided_by(value, meter, out, truth(result))
+                decided_by(value, meter, out, decided=truth(result))
 
     return Many(run_many, weight)
 
@@ -544,7 +545,7 @@ def _combined(function: Callable[[Json, Json, Meter], Json], left: One | Many, r
         finally:
             spend(meter, len(found))
             for result in found:
-                out.append(function(result, operand, meter))
+                out.append(function(result, operand, meter))  # noqa: PERF401 - likewise
 
     return Many(run_many, weight)
 
@@ -644,18 +645,18 @@ def _called(function: Callable[[Json, Json, Meter], Json], argument: One) -> One
     return One(lambda value, meter: function(value, evaluate(value, meter), meter), argument.weight + 1)
 
 
-def _filter(signature: str, arguments: Sequence[One | Many]) -> One | Many:
+def _filter(signature: str, arguments: Sequence[One | Many]) -> One | Many:  # noqa: C901 - a table
     match signature:
         case "select/1":
             return _select(arguments[0])
         case "map/1":
             return _array(_several(_then(_EACH, arguments[0])))
         case "add/1":
-            return _then(_array(_several(arguments[0])), One(lambda value, meter: added(value, meter)))
+            return _then(_array(_several(arguments[0])), One(added))
         case "any/1" | "all/1":
-            return _decided(signature == "any/1", _several(_then(_EACH, arguments[0])))
+            return _decided(_several(_then(_EACH, arguments[0])), wanted=signature == "any/1")
         case "any/2" | "all/2":
-            return _decided(signature == "any/2", _several(chained(arguments)))
+            return _decided(_several(chained(arguments)), wanted=signature == "any/2")
         case "first/1":
             return _first(_several(arguments[0]))
         case "isempty/1":
@@ -685,7 +686,7 @@ def _select(condition: One | Many) -> Many:
     return Many(run, condition.weight + 1)
 
 
-def _decided(wanted: bool, conditions: Many) -> One:
+def _decided(conditions: Many, *, wanted: bool) -> One:
     """Whether one condition is `wanted`: then what would have come after it, even an error, does not matter."""
     several = conditions.run
 

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG001, ARG005 - all of a table have one signature
 """jq's functions on plain JSON values, for evaluation without libjq. libjq is their reference in the tests.
 
 Each takes its input, then its arguments' values, then the meter. They share parts of what they are given and change
@@ -106,7 +107,7 @@ def modulo(left: Json, right: Json, meter: Meter) -> Json:
 
 
 def negated(value: Json) -> Json:
-    """`-value`"""
+    """`-value`, of a number."""
     if is_number(value):
         return -value
     raise Fault(f"{type_name(value)} cannot be negated")

@@ -25,8 +25,11 @@ class Unwritable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What to keep of a value. `whole`: all of it. Else of an object the `fields`, and with `every` the other keys too;
-    of an array, with `every`, all elements. Scalars are always kept."""
+    """What to keep of a value; scalars always are.
+
+    With `whole` all of it. Else of an object the `fields`, and with `every` the other keys too; of an array, with
+    `every`, all elements.
+    """
 
     whole: bool
     fields: "Mapping[str, Shape]"

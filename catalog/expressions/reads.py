@@ -77,7 +77,7 @@ def _use(places: _Places) -> None:
         place.whole = True
 
 
-def _trace(node: Node, at: _Places, scope: _Scope) -> _Places:
+def _trace(node: Node, at: _Places, scope: _Scope) -> _Places:  # noqa: C901 - one case for each kind of node
     """The places that the results of a node may be; nothing for results that are made anew."""
     match node:
         case Identity():

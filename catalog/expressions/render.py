@@ -84,7 +84,7 @@ def render(node: Node) -> str:
             return f"({_compound(node)})"
 
 
-def _compound(node: Node) -> str:
+def _compound(node: Node) -> str:  # noqa: C901 - one case for each kind of node
     match node:
         case Pipe(stages):
             return " | ".join(render(stage) for stage in stages)

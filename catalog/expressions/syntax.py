@@ -134,9 +134,9 @@ class _Parser:
 
     def _expression(self, minimum: int, *, binds: bool = True) -> Node:
         self._enter()
-        left = self._operand(binds)
+        left = self._operand(binds=binds)
         while (level := self._level()) >= minimum:
-            left = self._operation(left, level, binds)
+            left = self._operation(left, level, binds=binds)
         self._nesting -= 1
         return left
 
@@ -151,11 +151,11 @@ class _Parser:
         token = self._next
         return _LEVELS.get(token.text, -1) if token.kind in (Kind.OPERATOR, Kind.KEYWORD) else -1
 
-    def _operation(self, left: Node, level: int, binds: bool) -> Node:
+    def _operation(self, left: Node, level: int, *, binds: bool) -> Node:
         if level == _PIPE:
-            return Pipe((left, *self._rest("|", _COMMA, binds)))
+            return Pipe((left, *self._rest("|", _COMMA, binds=binds)))
         if level == _COMMA:
-            return Comma((left, *self._rest(",", _ALTERNATIVE, binds)))
+            return Comma((left, *self._rest(",", _ALTERNATIVE, binds=binds)))
         operator = self._take()
         # `//` groups to the right; assignments and comparisons don't group; all others group to the left.
         right = self._expression(level if level == _ALTERNATIVE else level + 1, binds=binds)
@@ -163,13 +163,13 @@ class _Parser:
             raise self._unexpected("a parenthesis around one of two comparisons")
         return Binary(operator.text, left, right, operator.column)
 
-    def _rest(self, separator: str, minimum: int, binds: bool) -> list[Node]:
+    def _rest(self, separator: str, minimum: int, *, binds: bool) -> list[Node]:
         parts = []
         while self._accept(separator):
             parts.append(self._expression(minimum, binds=binds))
         return parts
 
-    def _operand(self, binds: bool) -> Node:
+    def _operand(self, *, binds: bool) -> Node:
         if self._accept("-"):
             body = self._expression(_MULTIPLY, binds=binds)
             return _negated(body)
@@ -222,7 +222,7 @@ class _Parser:
         if self._sees("["):
             return self._bracket()
         if self._at and self._tokens[self._at - 1].text == "." and self._next.kind in (Kind.QUOTE, Kind.FORMAT):
-            return _step_to(self._string(), self._accept("?"))
+            return _step_to(self._string(), optional=self._accept("?"))
         return None
 
     def _bracket(self) -> Step:
@@ -233,7 +233,7 @@ class _Parser:
         if not self._accept(":"):
             self._expect("]")
             assert start is not None
-            return _step_to(start, self._accept("?"))
+            return _step_to(start, optional=self._accept("?"))
         end = None if start is not None and self._sees("]") else self._expression(_PIPE)
         self._expect("]")
         return Slice(start, end, self._accept("?"))
@@ -450,7 +450,7 @@ def _number(text: str, column: int) -> int | float:
     return int(value) if value.is_integer() else value
 
 
-def _step_to(key: Node, optional: bool) -> Step:
+def _step_to(key: Node, *, optional: bool) -> Step:
     if isinstance(key, Literal) and isinstance(key.value, str):
         return Field(key.value, optional)
     return Index(key, optional)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 KEYWORDS = frozenset(
-    "and as break catch def elif else end foreach if import include label module or reduce then try __loc__".split()
+    {"and", "as", "break", "catch", "def", "elif", "else", "end", "foreach", "if", "import", "include", "label"}
+    | {"module", "or", "reduce", "then", "try", "__loc__"}
 )
 
 _SKIPPED = re.compile(r"[ \t\r\n]+|#[^\n]*")

@@ -50,7 +50,7 @@ def spend(meter: Meter, steps: int) -> None:
         raise Exhausted
 
 
-def exact(number: int | float) -> int | float:
+def exact(number: float) -> int | float:
     """A computed number; raises `Fault` when jq could not hold it exactly."""
     if -MAX_NUMBER <= number <= MAX_NUMBER:
         return number
@@ -144,7 +144,7 @@ def _json(value: Json, meter: Meter) -> str:
     return {True: "true", False: "false", None: "null"}[value]
 
 
-def _number(number: int | float) -> str:
+def _number(number: float) -> str:
     text = str(int(number) if math.isfinite(number) and number == int(number) else number)
     if "e" in text or "n" in text:
         # jq's releases print these differently.

@@ -128,7 +128,7 @@ _PRINTS = "prints; an expression only gives results"
 _CLOCK = "depends on the clock or the time zone; an expression depends only on its input"
 _LOOPS = "can loop for ever; name the path, or iterate with `[]` and `select(…)`"
 _PATHS = "works on paths instead of values; name the path, or iterate with `[]`"
-_ASSIGNS = "changes its input; build the wanted value with `{…}` or `[…]` instead"
+ASSIGNS = "changes its input; build the wanted value with `{…}` or `[…]` instead"
 _READS_FILES = "reads files; an expression sees only its input"
 
 REFUSED: dict[str, str] = {
@@ -137,20 +137,18 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys(("debug", "stderr"), _PRINTS),
     **dict.fromkeys(("halt", "halt_error"), "stops the process; use `empty` or `error(…)`"),
     **dict.fromkeys(("now", "localtime", "gmtime", "mktime", "strftime", "strflocaltime", "strptime"), _CLOCK),
-    **dict.fromkeys(("todate", "fromdate", "date", "dateadd", "datesub", "dateadd", "todateiso8601"), _CLOCK),
-    **dict.fromkeys(("fromdateiso8601", "dateadd"), _CLOCK),
+    **dict.fromkeys(("todate", "fromdate", "date", "dateadd", "datesub", "todateiso8601"), _CLOCK),
+    "fromdateiso8601": _CLOCK,
     **dict.fromkeys(("modulemeta", "get_search_list"), _READS_FILES),
     **dict.fromkeys(("..", "recurse", "recurse_down", "repeat", "while", "until", "walk", "combinations"), _LOOPS),
     "limit": "leaves a loop early; use `first(…)`, or a slice such as `[…][:3]`",
     "nth": "leaves a loop early; use `[…][n]`",
     **dict.fromkeys(("path", "paths", "leaf_paths", "pick", "tostream", "fromstream", "truncate_stream"), _PATHS),
-    **dict.fromkeys(("del", "delpaths", "setpath", "to_array"), _ASSIGNS),
+    **dict.fromkeys(("del", "delpaths", "setpath"), ASSIGNS),
     "keys_unsorted": "gives keys in no defined order; use `keys`",
     "$__loc__": "tells where in the program it stands; write the value itself",
     "$__prog_args": "reads the program's arguments; an expression sees only its input",
     "builtins": "lists the engine's functions; an expression sees only its input",
-    "input_line": _INPUTS,
-    "splits": "takes one or two arguments",
     **dict.fromkeys(
         ("infinite", "nan", "isnan", "isinfinite", "isnormal"), "is not a number that JSON has; test a bound"
     ),
