@@ -260,7 +260,8 @@ def _gpu_total(candidates: list[Structure], attributions: list[PodAttribution], 
     total = candidates[position].gpu_total
     if not isinstance(total, Unknown):
         return total
-    return _total_with_pod_at_hand(candidates[position], attributions[position], devices) or total
+    with_pod = _total_with_pod_at_hand(candidates[position], attributions[position], devices)
+    return total if with_pod is None else with_pod
 
 
 def _answering(candidates: list[Structure]) -> int | Unknown:
