@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.api_client import ApiClient, api_path
+from tests.cluster.api_client import ApiClient, ApiError, api_path
 from tests.cluster.conftest import StartController
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.recipes import set_ray_job_status
@@ -95,6 +95,22 @@ def test_the_real_controller_makes_the_pods(
     assert all(owner["controller"] for owner in owners)
 
 
+def test_controllers_with_the_same_fixed_port_take_turns(
+    controller: StartController, client: ApiClient, namespace: str
+) -> None:
+    """mpi-operator and Knative's controller were compiled for one port; whichever is asked for works."""
+    operator = controller("mpi-operator")
+    controller("knative")
+    assert not operator.process.running
+    controller("mpi-operator")
+    api_version, kind, plural, spec, count = CASES["mpi-operator"]
+
+    document = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "again"}, "spec": spec}
+    client.post(api_path(api_version, plural, namespace=namespace), document)
+
+    eventually(lambda: len(running_pods(client, namespace)) == count, what="the MPIJob's pods")
+
+
 def test_a_ray_job_runs_and_ends_as_the_dashboard_says(
     controller: StartController, client: ApiClient, namespace: str
 ) -> None:
@@ -126,15 +142,16 @@ def test_jobsets_own_webhooks_are_asked(controller: StartController, kubectl: Ku
 
 
 def test_a_controller_that_was_killed_goes_on(controller: StartController, client: ApiClient, namespace: str) -> None:
-    """What is created while the controller is dead gets its pods once the controller runs again."""
-    killed = controller("jobset").process
+    """While it is dead its webhooks refuse; asked for again it runs, and looks after the objects of its former life."""
+    jobset = controller("jobset")
     path = api_path("jobset.x-k8s.io/v1alpha2", "jobsets", namespace=namespace)
-    document = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "train"}}
-    client.post(path, {**document, "spec": JOBSET})
+    document = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "spec": JOBSET}
+    client.post(path, {**document, "metadata": {"name": "train"}})
     eventually(lambda: len(running_pods(client, namespace)) == 3, what="the JobSet's pods")
 
-    killed.kill()
-    client.delete(api_path("v1", "pods", namespace=namespace))
+    jobset.process.kill()
+    with pytest.raises(ApiError, match="failed calling webhook"):
+        client.post(path, {**document, "metadata": {"name": "other"}})
     controller("jobset")
     client.merge_patch(f"{path}/train", {"spec": {"suspend": True}})
 
