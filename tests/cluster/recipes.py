@@ -163,7 +163,7 @@ def _knative_settings(site: Site) -> None:
     deployment = {
         "queue-sidecar-image": "registry.example/queue:1",
         # Registries named here are not asked for digests; images in tests are named registry.example/….
-        "registries-skipping-tag-resolving": "registry.example,kind.local,ko.local,dev.local,ghcr.io",
+        "registries-skipping-tag-resolving": "registry.example,kind.local,ko.local,dev.local",
     }
     path = api_path("v1", "configmaps", namespace=site.namespace, name="config-deployment")
     site.control_plane.client.merge_patch(path, {"data": deployment})
