@@ -45,6 +45,12 @@ class CompiledDefinition:
         self.status = _program(_status_expressions(definition))
         self.states_gangs = definition.states_gangs
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Every expression that is evaluated, once."""
+        programs = (self.structure, self.selection, self.status)
+        return tuple(dict.fromkeys(source for program in programs for source in program.sources))
+
     def __repr__(self) -> str:
         return f"CompiledDefinition({self.definition.name!r})"
 

@@ -6,7 +6,7 @@ from catalog.definition import Json, JsonObject
 from catalog.expressions import IsolatedRequest, Outcome
 from catalog.library import NOTHING_ISOLATED, Catalog
 from catalog.structure import Structure, resolve
-from webhook.lineage import MAX_OWNERS, Lineage, Owner, OwnerReference, kind_named, next_owner
+from webhook.lineage import MAX_OWNERS, NO_OWNERS, Lineage, Owner, OwnerReference, kind_named, next_owner
 from webhook.stamps import Policy
 
 Evaluate = Callable[[IsolatedRequest], Mapping[str, Outcome]]
@@ -58,6 +58,19 @@ class DocumentOwners:
             isolated = self._evaluate(request) if request is not None and self._evaluate else NOTHING_ISOLATED
             structure = resolve(compiled, found, self._policy.accelerators, namespace=namespace, isolated=isolated)
         return Owner(kind=kind, namespace=namespace, name=reference.name, uid=reference.uid, structure=structure)
+
+
+class NoOwnersKnown:
+    """For a server without a cluster and without documents: the top of every owned object is unknown."""
+
+    async def lineage(self, obj: JsonObject, namespace: str, catalog: Catalog, deadline: float) -> Lineage:  # noqa: ARG002
+        """Broken, unless the object needs no owner to be read."""
+        if next_owner(obj, catalog) is None:
+            return NO_OWNERS
+        return Lineage(broken="there is no cluster to read owners from")
+
+    def updated(self, structure: Structure) -> None:
+        """Nothing is remembered."""
 
 
 def _key_of(obj: Json) -> tuple[str, str, str, str] | None:

@@ -82,6 +82,15 @@ class Settings:
     cert_poll_interval: float = option(
         10.0, duration(0.1, 3600), CERTIFICATES, "How often the certificate's files are looked at."
     )
+    ca_file: Path | None = option(
+        None, path(), CERTIFICATES, "Who signed --cert-file (PEM): published in the webhook configuration."
+    )
+    inject_ca_from: str | None = option(
+        None,
+        words("NAMESPACE/CERTIFICATE", "NAMESPACE/NAME"),
+        CERTIFICATES,
+        "The cert-manager Certificate whose authority cert-manager publishes in the webhook configuration.",
+    )
     client_ca: Path | None = option(
         None, path(), CERTIFICATES, "Admit only clients with a certificate of these authorities (PEM)."
     )
@@ -133,6 +142,9 @@ class Settings:
 
     kubeconfig: Path | None = option(
         None, path(), CLUSTER, "How to reach the API server; without it the pod's service account is used."
+    )
+    owners: Path | None = option(
+        None, path(), CLUSTER, "Without a cluster: a file of objects that own what is admitted, to try things out."
     )
     namespace: str = option(
         "workload-stamp-system", dns_subdomain(), CLUSTER, "Our own namespace; nothing in it is stamped."

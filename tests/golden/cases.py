@@ -82,7 +82,9 @@ def all_cases() -> list[Case]:
 
 def read_case(path: Path) -> Case:
     """The case in one file."""
-    (document,) = load.documents(path.read_text(encoding="utf-8"), str(path))
+    (found,), faults = load.documents_of_file(path)
+    assert not faults, "\n".join(map(str, faults))
+    document = found.value
     cluster = tuple(_stored(obj) for obj in document.get("cluster", ()))
     by_name = {f"{obj['kind']}/{obj['metadata']['name']}": obj for obj in cluster}
     for obj in cluster:

@@ -7,16 +7,17 @@ Only what admissions need is remembered: the next owner, and the resolved struct
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from catalog.definition import GroupVersionKind, JsonObject
-from catalog.expressions import IsolatedRequest, Outcome
+from catalog.expressions import Outcome
 from catalog.library import NOTHING_ISOLATED, Catalog, CompiledDefinition
 from catalog.structure import Structure, resolve
 from webhook.cluster.client import ApiError, ApiServer, ConnectionFault
 from webhook.cluster.discovery import Discovery, Resource
 from webhook.cluster.telemetry import ClusterMetrics
+from webhook.isolation import Isolated
 from webhook.lineage import (
     MAX_OWNERS,
     Lineage,
@@ -36,9 +37,6 @@ FORBIDDEN_FOR = 30.0
 
 STALE_FOR = 5.0
 """Seconds after a review of an update during which an owner is read anew unless the watch has seen it."""
-
-Isolated = Callable[[CompiledDefinition, IsolatedRequest], Awaitable[Mapping[str, Outcome]]]
-"""Has expressions evaluated outside the process; never raises."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,7 +7,6 @@ unless the settings say `always`.
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Literal
 
 from catalog.definition import JsonObject
 from webhook.cluster.client import APPLY, ApiError, ApiServer, ConnectionFault
@@ -20,7 +19,8 @@ FIELD_SELECTOR = f"metadata.name={NAME}"
 LOOK_AGAIN = 30.0
 """Seconds between two looks without a reason; what is known to have changed is looked at once."""
 
-Mode = Literal["auto", "always", "never"]
+Mode = str
+"""`auto`, `always` or `never`; settings let nothing else through."""
 
 
 class Presence:

@@ -21,7 +21,7 @@ from webhook.cluster.discovery import Discovery
 from webhook.cluster.keys import ForeignSecret, Keys, SecretNames, ServingSecret
 from webhook.cluster.leader import Leadership, LeaseTerms
 from webhook.cluster.namespaces import Namespaces
-from webhook.cluster.owners import ClusterOwners, Isolated
+from webhook.cluster.owners import ClusterOwners
 from webhook.cluster.registration import COLLECTION as CONFIGURATIONS
 from webhook.cluster.registration import FIELD_SELECTOR, Mode, Presence, Registration
 from webhook.cluster.repair import Repair
@@ -30,6 +30,7 @@ from webhook.cluster.roots import RootWatches
 from webhook.cluster.telemetry import ClusterMetrics
 from webhook.cluster.watches import Watch
 from webhook.definitions import DefinitionsInForce, Source
+from webhook.isolation import Isolated
 from webhook.stamps import Policy
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -59,6 +60,8 @@ class Upkeep:
     owner_get_burst: int
     own_certificates: bool
     serving_names: tuple[str, ...] = ()
+    observe: bool = False
+    authority: bytes | None = None
     ca_file: Path | None = None
     inject_ca_from: str | None = None
 
@@ -230,7 +233,8 @@ class ClusterRuntime:
                 tasks.create_task(work)
             tasks.create_task(self._for_ever("registration", self._registration.keep))
             tasks.create_task(self._for_ever("definitions", self._statuses.keep))
-            tasks.create_task(self._for_ever("repair", self._repair.run))
+            if not self._upkeep.observe:
+                tasks.create_task(self._for_ever("repair", self._repair.run))
 
     async def _for_ever(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -276,7 +280,7 @@ class ClusterRuntime:
         if self._upkeep.own_certificates:
             return self._keys.trusted or None
         if self._upkeep.ca_file is None:
-            return b""
+            return self._upkeep.authority or b""
         try:
             return self._upkeep.ca_file.read_bytes()
         except OSError as error:

@@ -1,0 +1,5 @@
+"""The `workload-stamp` command."""
+
+from webhook.cli.main import main
+
+__all__ = ["main"]

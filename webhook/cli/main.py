@@ -1,0 +1,71 @@
+"""The command's entry: one group, its subcommands by name, and how failures look to a person."""
+
+import importlib
+import sys
+from collections.abc import Mapping
+from importlib.metadata import version
+from types import MappingProxyType
+from typing import Any
+
+import click
+
+from webhook.cli.failures import InputProblems
+
+COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "serve": ("webhook.cli.serve", "Answer admission reviews over TLS."),
+        "resolve": ("webhook.cli.resolve", "Show what a manifest is: roles, pods, GPUs, gangs."),
+        "admit": ("webhook.cli.admit", "Show what admission would stamp, without a cluster."),
+        "definitions": ("webhook.cli.definitions", "List, show and validate definitions."),
+        "certs": ("webhook.cli.certificates", "Issue certificates."),
+        "demo": ("webhook.cli.demo", "Watch a running webhook stamp an example."),
+    }
+)
+"""Subcommand → its module and one line of help; a module is loaded when its command is used."""
+
+
+class LazyGroup(click.Group):
+    """A group that loads a subcommand's module when it is needed: completion and help stay quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The subcommands in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The subcommand of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The table of subcommands, without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.version_option(version("workload-stamp"), prog_name="workload-stamp")
+def group() -> None:
+    """Tell every tool in a Kubernetes cluster what a pod belongs to."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command and exit: 0 good, 1 the input has problems, 2 wrong use. A person sees no traceback."""
+    try:
+        result: Any = group.main(arguments, standalone_mode=False)
+    except InputProblems as problems:
+        for problem in problems.problems:
+            click.echo(problem, err=True)
+        sys.exit(problems.exit_code)
+    except click.exceptions.Exit as ended:
+        sys.exit(ended.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader went away: nothing more to say, to nobody
+        sys.exit(0)
+    sys.exit(result if isinstance(result, int) else 0)
