@@ -6,13 +6,14 @@ A check is a function from a `Replay` to its differences; `CHECKS` names them al
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 
 import orjson
 
 from catalog.library import Catalog
 from catalog.structure import Structure, Unknown, resolve
-from tests.replay.exceptions import EDITED, NOT_OF_THE_ROOT, ROLES, TWO_AT_ONCE
+from tests.replay.exceptions import EDITED, EDITED_LATER, ROLES, TWO_AT_ONCE
 from tests.replay.recordings import Count, Gang, Recording
 from webhook.admit import Decision, admit, decide, needs_lineage, pending_evaluations
 from webhook.documents import DocumentOwners
@@ -22,6 +23,9 @@ from webhook.review import Review
 from webhook.stamps import NO_NAME_YET, Policy, Stamps, role_of
 
 POLICY = Policy()
+
+UNKNOWN = "not stamped"
+"""How a difference begins that is no wrong value, but none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +92,10 @@ class Replay:
     def created(self) -> Count:
         """The count that the root's creation asks for."""
         first, *later = self.recording.counts
-        edits = {EDITED.get(self.recording.name), NOT_OF_THE_ROOT.get(self.recording.name), *TWO_AT_ONCE}
         if self.recording.name in EDITED:
             return first
-        return _largest(first, [count for count in later if count.label not in edits])
+        others = TWO_AT_ONCE | EDITED_LATER.get(self.recording.name, frozenset())
+        return _largest(first, [count for count in later if count.label not in others])
 
     @property
     def stored(self) -> Count:
@@ -132,36 +136,52 @@ def roles(replay: Replay) -> Iterator[str]:
     """The pods of each role that the object asks for."""
     expected = _named_as_stamped(replay, replay.created.pods)
     found: Counter[str] = Counter()
+    unknown: set[str] = set()
     for leaf in replay.structure.leaves:
         for instance in leaf.instances:
             role = role_of(replay.structure, leaf, instance.id or None)
             if isinstance(role, Unknown) or isinstance(instance.pods, Unknown):
-                yield f"{leaf.component.name}: unknown, {role if isinstance(role, Unknown) else instance.pods}"
+                reason = role if isinstance(role, Unknown) else instance.pods
+                yield _unknown(leaf.component.name, reason)
+                unknown.add(leaf.component.name if isinstance(role, Unknown) else _key(role, instance.id, expected))
             else:
                 found[_key(role, instance.id or None, expected)] += instance.pods
-    if +found != expected:
-        yield f"stamped {dict(+found)}, counted {expected}"
+    known = {role: number for role, number in expected.items() if role not in unknown}
+    if +found != known:
+        yield f"stamped {dict(+found)}, counted {known}"
 
 
 def pods_total(replay: Replay) -> Iterator[str]:
     """The pods of the whole object at one time."""
-    expected = replay.recording.pods_as_specified or replay.created.total
-    if replay.structure.pods_total != expected:
-        yield f"stamped {replay.structure.pods_total}, counted {expected}"
+    yield from _compared(
+        "pods", replay.structure.pods_total, replay.recording.pods_as_specified or replay.created.total
+    )
 
 
 def gpu_total(replay: Replay) -> Iterator[str]:
     """The GPUs of the whole object."""
-    if replay.structure.gpu_total != replay.created.gpus:
-        yield f"stamped {replay.structure.gpu_total}, counted {replay.created.gpus}"
+    yield from _compared("GPUs", replay.structure.gpu_total, replay.created.gpus)
+
+
+def _compared(what: str, stamped: int | Decimal | Unknown, counted: int | Decimal) -> Iterator[str]:
+    if isinstance(stamped, Unknown):
+        yield _unknown(what, stamped)
+    elif stamped != counted:
+        yield f"stamped {stamped} {what}, counted {counted}"
+
+
+def _unknown(what: str, reason: object) -> str:
+    return f"{UNKNOWN} {what}: {reason.reason if isinstance(reason, Unknown) else reason}"
 
 
 def gpu_total_on_pods(replay: Replay) -> Iterator[str]:
     """The GPUs of the whole object, as each of its pods carries them."""
     expected = str(replay.stored.gpus)
     for review, stamps in replay.pods:
-        if stamps.labels.get("gpu-total") != expected:
-            yield f"{_name(review)}: {_stamp(stamps, 'gpu-total')}, counted {expected}"
+        if "gpu-total" not in stamps.labels:
+            yield _unknown(_name(review), _stamp(stamps, "gpu-total"))
+        elif stamps.labels["gpu-total"] != expected:
+            yield f"{_name(review)}: stamped {stamps.labels['gpu-total']}, counted {expected}"
 
 
 def gpus_of_pods(replay: Replay) -> Iterator[str]:
@@ -169,7 +189,7 @@ def gpus_of_pods(replay: Replay) -> Iterator[str]:
     for review, stamps in replay.pods:
         expected = {role: str(gpus) for role, gpus in replay.stored.gpus_per_pod.items()}
         if stamps.annotations.get("gpus") not in expected.values():
-            yield f"{_name(review)}: {_stamp(stamps, 'gpus')}, counted {expected}"
+            yield f"{_name(review)}: stamped {_stamp(stamps, 'gpus')}, counted {expected}"
 
 
 def roles_of_pods(replay: Replay) -> Iterator[str]:
@@ -292,7 +312,7 @@ def checks_of(recording: Recording) -> Mapping[str, Check]:
     return {**ALWAYS, **COUNTED}
 
 
-def differences(replay: Replay) -> dict[str, str]:
-    """What differs, by check; nothing where everything agrees."""
-    found = {name: "; ".join(check(replay)) for name, check in checks_of(replay.recording).items()}
+def differences(replay: Replay) -> dict[str, list[str]]:
+    """What differs, by check; nothing where everything agrees. What is not stamped begins with `UNKNOWN`."""
+    found = {name: list(check(replay)) for name, check in checks_of(replay.recording).items()}
     return {name: sentences for name, sentences in found.items() if sentences}
