@@ -82,7 +82,11 @@ def packaged() -> Loaded:
     """The definitions that are part of the package."""
     folder = resources.files("catalog").joinpath("definitions")
     files = sorted((each for each in folder.iterdir() if each.name.endswith(SUFFIXES)), key=lambda each: each.name)
-    return _all(definitions(each.read_text("utf-8"), f"{_PACKAGED}/{each.name}") for each in files)
+    parts = [definitions(each.read_text("utf-8"), f"{_PACKAGED}/{each.name}") for each in files]
+    return Loaded(
+        tuple(definition for part in parts for definition in part.definitions),
+        tuple(problem for part in parts for problem in part.problems),
+    )
 
 
 def directory(path: Path) -> Loaded:
@@ -90,9 +94,7 @@ def directory(path: Path) -> Loaded:
 
     Of a mounted ConfigMap, whose files are links into a hidden folder, each file is read once.
     """
-    if not path.is_dir():
-        return Loaded((), (LoadProblem(str(path), None, "is no directory"),))
-    return _all(file(each) for each in _files(path, set()))
+    return _parsed(directory_documents(path))
 
 
 def directory_documents(path: Path) -> Documents:
@@ -132,14 +134,6 @@ def text_of(origin: str) -> str:
 def as_yaml(values: Iterable[Json]) -> str:
     """JSON values as YAML documents, for people to read."""
     return yaml.safe_dump_all(values, sort_keys=False, allow_unicode=True, width=120)
-
-
-def _all(parts: Iterable[Loaded]) -> Loaded:
-    parts = tuple(parts)
-    return Loaded(
-        tuple(definition for part in parts for definition in part.definitions),
-        tuple(problem for part in parts for problem in part.problems),
-    )
 
 
 def _parsed(found: Documents) -> Loaded:
