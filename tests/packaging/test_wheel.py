@@ -1,5 +1,6 @@
 """The wheel, as somebody installs it: whole, and at work outside the tree."""
 
+import re
 import subprocess
 import sys
 import sysconfig
@@ -77,3 +78,12 @@ def test_installed_command_lists_the_packaged_definitions(command: str, installe
     ran = _run([str(installed / command), "definitions", "list"], tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert "JobSet" in ran.stdout
+
+
+def test_installed_demo_prints_what_the_readme_shows(installed: Path, tmp_path: Path) -> None:
+    """The main job runs outside the tree, and the README's table is what it prints."""
+    (shown,) = re.findall(r"```text\n(.+?)```", (REPOSITORY / "README.md").read_text(), flags=re.DOTALL)
+    ran = _run([str(installed / "workload-stamp"), "demo"], tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    printed = {tuple(line.split()) for line in ran.stdout.splitlines()}
+    assert [line for line in shown.splitlines() if tuple(line.split()) not in printed] == []
