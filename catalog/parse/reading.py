@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, TypeAlias
 
 from catalog import expressions
-from catalog.definition import MAX_EXPRESSION_LENGTH, Expression, Json
+from catalog.definition import Expression, Json
 from catalog.parse.fields import (
     DEFINITION,
     MOST_ENTRIES,
@@ -116,12 +116,9 @@ class Reading:
             return Expression("", path)
         if not text:
             self.note(path, "is empty", shown(text), "write a jq expression")
-        elif len(text) > MAX_EXPRESSION_LENGTH:
-            length = f"{len(text)} characters"
-            self.note(path, "is too long for an expression", length, f"write at most {MAX_EXPRESSION_LENGTH}")
-        else:
-            for problem in expressions.problems(text):
-                self.note(path, f"is no expression that may be used ({problem})", shown(text), "correct the expression")
+        for problem in expressions.problems(text) if text else ():
+            what, _, remedy = problem.partition("; ")
+            self.note(path, what, shown(text), remedy or "correct the expression")
         return Expression(text, path)
 
     def _flag(self, value: Json, path: str) -> bool:
