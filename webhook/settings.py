@@ -95,8 +95,8 @@ class Settings:
         None, path(), CERTIFICATES, "Admit only clients with a certificate of these authorities (PEM)."
     )
     self_signed: bool = switch(CERTIFICATES, "Make a certificate and its authority at start, to try things out.")
-    self_signed_names: tuple[str, ...] = option(
-        (), several(words("a DNS name or IP address", "NAME")), CERTIFICATES, "Further names for --self-signed."
+    serving_names: tuple[str, ...] = option(
+        (), several(words("a DNS name or IP address", "NAME")), CERTIFICATES, "Further names and addresses in certificates that we make ourselves."
     )
 
     definitions_dir: Path | None = option(
@@ -203,8 +203,8 @@ class Settings:
             yield ("cert_file", "key_file"), f"{given}: {missing} is missing; give both or neither"
         if self.self_signed and self.cert_file is not None:
             yield ("self_signed", "cert_file"), "--self-signed: a --cert-file is given as well; give one of them"
-        if self.self_signed_names and not self.self_signed:
-            yield ("self_signed", "self_signed_names"), "--self-signed-names: is used with --self-signed only"
+        if self.serving_names and self.cert_file is not None:
+            yield ("serving_names", "cert_file"), "--serving-names: --cert-file has its own names; give one of them"
         if self.keep_alive <= API_SERVER_IDLE:
             remedy = f"more than {API_SERVER_IDLE:g}s: the API server must be the first to give up an idle connection"
             yield ("keep_alive",), f"--keep-alive: found {self.keep_alive:g}s, expected {remedy}"

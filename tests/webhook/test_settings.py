@@ -49,10 +49,10 @@ class TestParse:
 
     def test_takes_several_values(self) -> None:
         """A list is written with commas, by repeating the flag, or both."""
-        flags = {"self_signed": True, "self_signed_names": ["a.example", "b.example, 10.0.0.1"]}
+        flags = {"self_signed": True, "serving_names": ["a.example", "b.example, 10.0.0.1"]}
         settings = Settings.parse(flags, {"WORKLOAD_STAMP_EXCLUDED_NAMESPACES": "one,two"})
 
-        assert settings.self_signed_names == ("a.example", "b.example", "10.0.0.1")
+        assert settings.serving_names == ("a.example", "b.example", "10.0.0.1")
         assert settings.excluded_namespaces == ("one", "two")
 
     @pytest.mark.parametrize(
@@ -164,7 +164,10 @@ class TestProblems:
         [
             ({"key_file": "tls.key"}, "--key-file: --cert-file is missing"),
             ({"cert_file": "a", "key_file": "b", "self_signed": True}, "--self-signed: a --cert-file is given as well"),
-            ({"self_signed_names": ("a.example",)}, "--self-signed-names: is used with --self-signed only"),
+            (
+                {"serving_names": ("a.example",), "cert_file": "a", "key_file": "b"},
+                "--serving-names: --cert-file has its own names; give one of them",
+            ),
             ({"keep_alive": "90s"}, "--keep-alive: found 90s, expected more than 90s"),
             ({"lease_duration": "3s"}, "--lease-renewal: found 2s, expected at most half of --lease-duration (3s)"),
             ({"webhook_url": "http://a.example"}, "--webhook-url: found 'http://a.example', expected an https://"),

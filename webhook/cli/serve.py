@@ -154,7 +154,7 @@ def _certificate(settings: Settings, *, in_cluster: bool) -> tuple[ServingCertif
         now = datetime.now(UTC)
         authority = Authority.create(now)
         names = (*service_names(settings.service_name, settings.namespace), "localhost", "127.0.0.1", "::1")
-        pair = authority.issue_serving((*names, *settings.self_signed_names), now)
+        pair = authority.issue_serving((*names, *settings.serving_names), now)
         return ServingCertificate.from_pair(pair, client_ca=client_ca), authority.certificate
     if not in_cluster:
         raise SettingsError(("no certificate: give --cert-file and --key-file, or --self-signed to try things out",))
@@ -212,7 +212,7 @@ def _upkeep(settings: Settings, access: Access, authority: bytes | None) -> Upke
         owner_get_rate=settings.owner_get_rate,
         owner_get_burst=settings.owner_get_burst,
         own_certificates=settings.certificate_source == "cluster",
-        serving_names=settings.self_signed_names,
+        serving_names=settings.serving_names,
         observe=settings.observe,
         authority=authority,
         ca_file=settings.ca_file,

@@ -160,7 +160,7 @@ class ClusterRuntime:
     def _tasks(self) -> list[Any]:
         """Everything that this replica does as long as it runs."""
         watches = [
-            Watch(self._server, path, self._resources[source], self._metrics, on_fault=self._unless_absent)
+            Watch(self._server, path, self._resources[source], self._metrics, on_fault=self._report)
             for source, (_, _, path) in COLLECTIONS.items()
         ]
         watches.append(
@@ -313,11 +313,6 @@ class ClusterRuntime:
     def _leadership_changed(self, state: str, reason: str) -> None:
         self._metrics.leading.set(1 if state == "leading" else 0)
         self._log("leadership", state=state, reason=reason)
-
-    def _unless_absent(self, path: str, fault: str) -> None:
-        """A collection of definitions that is not served is no fault: its CRD is optional."""
-        if "could not find the requested resource" not in fault:
-            self._report(path, fault)
 
     def _report(self, what: str, sentence: str) -> None:
         self._log("cluster", what=what, reason=sentence)

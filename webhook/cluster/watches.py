@@ -17,7 +17,10 @@ LONGEST_PAUSE = 30.0
 """Seconds between attempts after faults: doubled each time, with jitter, up to the longest."""
 
 FORBIDDEN_PAUSE = 60.0
-"""Seconds until a collection is tried again that we may not read, or that is not served."""
+"""Seconds until a collection is tried again that we may not read."""
+
+NOT_SERVED_PAUSE = 5.0
+"""Seconds until a collection is tried again that is not served."""
 
 
 class Sink(Protocol):
@@ -85,9 +88,11 @@ class Watch:
     def _after_error(self, error: ApiError, pause: float) -> tuple[str, float]:
         if error.code == 410:
             return "expired", FIRST_PAUSE
+        if error.code == 404:
+            return "not-served", NOT_SERVED_PAUSE  # its CRD is not installed: no fault, and it may be at any time
         self._report(str(error))
-        if error.code in (403, 404):
-            return "forbidden" if error.code == 403 else "not-served", FORBIDDEN_PAUSE
+        if error.code == 403:
+            return "forbidden", FORBIDDEN_PAUSE
         return "refused", max(error.retry_after or 0, min(pause * 2, LONGEST_PAUSE))
 
     def _report(self, fault: str) -> None:
