@@ -29,9 +29,12 @@ EDITED_LATER: Mapping[str, frozenset[str]] = {
 }
 """Counts after an edit that the stored owners do not show, or of an object below the root, which asks for the same."""
 
+_NAMES_OF_NIMSERVICES = ("llm", "meta-llama-3-2-1b-instruct", "meta-llama3-8b-instruct")
+
 ROLES: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("", "Pod"): {"-": "pod"},
     ("apps", "Deployment"): {"replicaset": "deployment"},
+    ("apps.nvidia.com", "NIMService"): dict.fromkeys(_NAMES_OF_NIMSERVICES, "nimservice"),
     ("argoproj.io", "Workflow"): {"resource-claims-x": "step", "test-linux": "step"},
 }
 """Roles that the observer named otherwise than the contract does, by kind of the root."""
@@ -39,6 +42,7 @@ ROLES: Mapping[tuple[str, str], Mapping[str, str]] = {
 _NODES = "a pod for each node that fits: the number is not the object's to say (contract, section 6)"
 _STEPS = "how many steps run at one time is decided while a workflow runs"
 _CLAIM = "what devices a claim gets stands in a ResourceClaimTemplate, an object beside the pod"
+_NO_REPLICAS = "over several nodes the operator reads no default, and this version fails where replicas is absent"
 _STEP_SPEC = "the pods' specs are made from templates, defaults and patches while a workflow runs"
 
 UNRESOLVED: Mapping[str, Mapping[str, str]] = {
@@ -46,11 +50,16 @@ UNRESOLVED: Mapping[str, Mapping[str, str]] = {
     "argo-workflows/resource-claims": {"gpu-total": _STEP_SPEC, "gpu-total on pods": _CLAIM},
     "argo-workflows/suspended": {"gpu-total": _STEP_SPEC},
     "builtins/daemonset": dict.fromkeys(("roles", "pods-total", "gpu-total", "gpu-total on pods"), _NODES),
+    "nim-operator/multinode-replicas-absent": dict.fromkeys(("roles", "pods-total", "gpu-total"), _NO_REPLICAS),
 }
 """Case → check → why that cannot be known from the object: no value is right, a wrong one is not."""
 
 _EXAMPLE_GPU = "example.com/gpu is a GPU by the contract's section 6 (*/gpu); the observer counted nvidia.com/gpu alone"
 _TWO_RUNS = "the schedule had fired twice when the pods were counted; the stamps are those of one run"
+_ROLLED_OUT = "pods of a rollout that stalled are among them"
+_SCALED_BELOW = "two of the pods are beyond what the set asks for: its PodClique was scaled"
+_CACHE_POD = "the pod that read the model's manifest was gone when the pods were counted"
+_STILL_DISABLED = "one of the pods is a service's that the stored pipeline has disabled still"
 _SUBMITTER_WAITS = "the submitter comes when the Ray cluster is ready, which it never was here"
 
 EXCEPTIONS: Mapping[str, Mapping[str, str]] = {
@@ -59,10 +68,15 @@ EXCEPTIONS: Mapping[str, Mapping[str, str]] = {
     "builtins/example-sample-dra-extended-resource-job": dict.fromkeys(
         ("gpu-total", "gpu-total on pods", "gpus of pods"), _EXAMPLE_GPU
     ),
+    "grove/auto-scaling": dict.fromkeys(("gangs", "starts together"), _SCALED_BELOW),
+    "grove/rollout": dict.fromkeys(("gangs", "starts together"), _ROLLED_OUT),
     "kuberay-1.6/example-cronjob": dict.fromkeys(("roles", "pods-total"), _TWO_RUNS),
     "kuberay/example-job-batch-inference": dict.fromkeys(("roles", "pods-total"), _SUBMITTER_WAITS),
     "kuberay/example-job-use-existing-raycluster": dict.fromkeys(("roles", "pods-total"), _SUBMITTER_WAITS),
     "mpi-operator/scale-down-launcher-as-worker": {"gangs": "a worker from before the scale-down is among the pods"},
+    "nim-operator/nimcache-hf": {"roles of pods": _CACHE_POD},
+    "nim-operator/nimcache-ngc": {"roles of pods": _CACHE_POD},
+    "nim-operator/pipeline-3-services-1-disabled": {"roles of pods": _STILL_DISABLED},
     "volcano/min-absent-two-tasks": {"gangs": "a worker from after the scale-up is among the pods"},
 }
 """Case → check → why a value is stamped that was not counted. The checks are those of `comparison.py`."""
