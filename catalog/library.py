@@ -35,7 +35,7 @@ class CompiledDefinition:
     `structure` and `status` run on the root object, `selection` on a pod.
     """
 
-    __slots__ = ("definition", "selection", "states_gangs", "status", "structure")
+    __slots__ = ("definition", "is_plain", "selection", "states_gangs", "status", "structure")
 
     def __init__(self, definition: Definition) -> None:
         """Raises `ExpressionError` when an expression does not compile; a parsed definition's do."""
@@ -44,6 +44,7 @@ class CompiledDefinition:
         self.selection = _program(_selection_expressions(definition))
         self.status = _program(_status_expressions(definition))
         self.states_gangs = definition.states_gangs
+        self.is_plain = self.structure.is_plain and self.selection.is_plain
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -122,6 +123,8 @@ class Catalog:
     by_kind: Mapping[tuple[str, str], tuple[CompiledDefinition, ...]]
     passed_through: frozenset[tuple[str, str]]
     superseded: tuple[Superseded, ...] = field(default=())
+    is_plain: bool = True
+    """Whether no definition has an expression for which anything might have to be evaluated elsewhere."""
 
     @classmethod
     def of(cls, *sources: Sequence[CompiledDefinition]) -> "Catalog":
@@ -147,6 +150,7 @@ class Catalog:
                 (kind.group, kind.kind) for compiled in in_force for kind in _child_kinds(compiled.definition)
             ),
             superseded=tuple(superseded),
+            is_plain=all(compiled.is_plain for compiled in in_force),
         )
 
     def __iter__(self) -> Iterator[CompiledDefinition]:

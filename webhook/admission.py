@@ -52,7 +52,9 @@ class Admission:
         lineage = NO_OWNERS
         if needs_lineage(review, catalog, prefix):
             lineage = await self._owners.lineage(review.obj, review.namespace, catalog, deadline)
-        isolated = await self._isolated(review, lineage, catalog, deadline)
+        isolated = NOTHING_ISOLATED
+        if not catalog.is_plain:
+            isolated = await self._isolated(review, lineage, catalog, deadline)
         answer = admit(review, lineage, catalog, self._policy, isolated)
         if answer.structure is not None and review.operation == "UPDATE" and not review.dry_run:
             self._owners.updated(answer.structure)

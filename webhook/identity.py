@@ -4,6 +4,7 @@ Pure functions of their arguments: every replica, dry run and reinvocation compu
 """
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 
 MAX_LABEL_VALUE = 63
@@ -16,6 +17,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
 _EDGES = "-_."
 
 
+@lru_cache(maxsize=16_384)
 def workload_id(group: str, kind: str, namespace: str, name: str) -> str:
     """The id of a workload: `<name>-<10 hex digits>`, at most 63 characters, a legal label value.
 
@@ -27,6 +29,7 @@ def workload_id(group: str, kind: str, namespace: str, name: str) -> str:
     return f"{head}-{digits}" if head else digits
 
 
+@lru_cache(maxsize=16_384)
 def label_safe(text: str) -> str:
     """`text` as a legal label value; two different texts never give the same value.
 

@@ -6,6 +6,7 @@ that was not applied to the very object and found to give exactly the stamps (RF
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from catalog.definition import Json, JsonObject
 from webhook.review import PatchOperation
@@ -13,6 +14,10 @@ from webhook.stamps import IGNORE_KEY, Stamps
 
 MAX_ANNOTATIONS = 256 * 1024
 """Bytes of all keys and values together (Kubernetes apimachinery, `pkg/api/validation`: TotalAnnotationSizeLimitB)."""
+
+
+MAX_UTF8_BYTES = 4
+"""Bytes of one character at most."""
 
 
 class PatchRefused(Exception):
@@ -40,55 +45,68 @@ def stamp_patch(obj: JsonObject, stamps: Stamps, prefix: str) -> Patch:
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict):
         raise PatchRefused("the object has no metadata to write to")
-    labels = _wanted(_map(metadata, "labels"), stamps.labels, prefix)
-    annotations = _wanted(_map(metadata, "annotations"), stamps.annotations, prefix)
-    without_annotations = _bytes_of(annotations) > MAX_ANNOTATIONS
+    labels = _Change.of(metadata, "labels", stamps.labels, prefix)
+    annotations = _Change.of(metadata, "annotations", stamps.annotations, prefix)
+    without_annotations = _bytes_of(annotations.wanted) > MAX_ANNOTATIONS
     if without_annotations:
-        annotations = _wanted(_map(metadata, "annotations"), {}, prefix)
-    operations = (*_map_operations(metadata, "labels", labels), *_map_operations(metadata, "annotations", annotations))
-    _prove(obj, operations, labels, annotations)
-    displaced = (
-        *_displaced(metadata, "labels", labels, prefix),
-        *_displaced(metadata, "annotations", annotations, prefix),
+        annotations = _Change.of(metadata, "annotations", {}, prefix)
+    operations = (*labels.operations, *annotations.operations)
+    if operations:
+        _prove(obj, operations, (labels, annotations))
+    return Patch(
+        operations=operations,
+        displaced=(*labels.displaced, *annotations.displaced),
+        without_annotations=without_annotations,
     )
-    return Patch(operations=operations, displaced=displaced, without_annotations=without_annotations)
 
 
-def _map(metadata: JsonObject, field: str) -> Mapping[str, Json]:
-    value = metadata.get(field)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise PatchRefused(f"metadata.{field} is not a map")
-    return value
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What becomes of one map of the metadata: the map as it should be, and the operations that bring it there.
 
+    The map is made when it is missing, never replaced.
+    """
 
-def _wanted(present: Mapping[str, Json], stamped: Mapping[str, str], prefix: str) -> dict[str, Json]:
-    """The map as it should become: everybody else's keys as they are, ours as stamped."""
-    ours, kept = f"{prefix}/", f"{prefix}/{IGNORE_KEY}"
-    wanted = {key: value for key, value in present.items() if key == kept or not key.startswith(ours)}
-    wanted.update({ours + key: value for key, value in stamped.items()})
-    return wanted
+    field: str
+    wanted: Mapping[str, Json]
+    operations: tuple[PatchOperation, ...]
+    displaced: tuple[str, ...]
+
+    @classmethod
+    def of(cls, metadata: JsonObject, field: str, stamped: Mapping[str, str], prefix: str) -> "_Change":
+        present = metadata.get(field)
+        ours = {f"{prefix}/{key}": value for key, value in stamped.items()}
+        if present is None:
+            made: PatchOperation = {"op": "add", "path": f"/metadata/{field}", "value": ours}
+            return cls(field, ours, (made,) if ours else (), ())
+        if not isinstance(present, dict):
+            raise PatchRefused(f"metadata.{field} is not a map")
+        foreign = [key for key in present if key.startswith(f"{prefix}/") and present[key] != ours.get(key)]
+        removed = [key for key in foreign if key not in ours and key != f"{prefix}/{IGNORE_KEY}"]
+        wanted = {**present, **ours}
+        for key in removed:
+            del wanted[key]
+        operations: list[PatchOperation] = [{"op": "remove", "path": pointer(field, key)} for key in sorted(removed)]
+        for key, value in ours.items():
+            if key not in present:
+                operations.append({"op": "add", "path": pointer(field, key), "value": value})
+            elif present[key] != value:
+                operations.append({"op": "replace", "path": pointer(field, key), "value": value})
+        displaced = tuple(sorted(key for key in foreign if key in ours or key in removed))
+        return cls(field, wanted, tuple(operations), displaced)
 
 
 def _bytes_of(annotations: Mapping[str, Json]) -> int:
+    characters = sum(map(len, annotations)) + sum(map(len, map(str, annotations.values())))
+    if characters * MAX_UTF8_BYTES <= MAX_ANNOTATIONS:
+        return characters
     return sum(len(key.encode()) + len(str(value).encode()) for key, value in annotations.items())
 
 
-def _map_operations(metadata: JsonObject, field: str, wanted: Mapping[str, Json]) -> list[PatchOperation]:
-    """Operations that bring one map of the metadata to `wanted`: the map is made when missing, never replaced."""
-    present = metadata.get(field)
-    if present is None:
-        return [{"op": "add", "path": f"/metadata/{field}", "value": dict(sorted(wanted.items()))}] if wanted else []
-    operations: list[PatchOperation] = [
-        {"op": "remove", "path": f"/metadata/{field}/{escaped(key)}"} for key in sorted(present.keys() - wanted.keys())
-    ]
-    for key in sorted(wanted):
-        if key not in present:
-            operations.append({"op": "add", "path": f"/metadata/{field}/{escaped(key)}", "value": wanted[key]})
-        elif present[key] != wanted[key]:
-            operations.append({"op": "replace", "path": f"/metadata/{field}/{escaped(key)}", "value": wanted[key]})
-    return operations
+@lru_cache(maxsize=4096)
+def pointer(field: str, key: str) -> str:
+    """The JSON pointer of one label or annotation. There are a few dozen keys, so they are remembered."""
+    return f"/metadata/{field}/{escaped(key)}"
 
 
 def escaped(key: str) -> str:
@@ -96,25 +114,21 @@ def escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def _displaced(metadata: JsonObject, field: str, wanted: Mapping[str, Json], prefix: str) -> list[str]:
-    present = _map(metadata, field)
-    return sorted(key for key, value in present.items() if key.startswith(f"{prefix}/") and wanted.get(key) != value)
+@lru_cache(maxsize=4096)
+def _tokens(path: str) -> tuple[str, ...]:
+    return tuple(token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:])
 
 
-def _prove(
-    obj: JsonObject,
-    operations: Sequence[PatchOperation],
-    labels: Mapping[str, Json],
-    annotations: Mapping[str, Json],
-) -> None:
-    if not operations:
-        return
+def _prove(obj: JsonObject, operations: Sequence[PatchOperation], changes: Sequence[_Change]) -> None:
+    """Apply the operations and look: both maps as wanted, and everything else the very same values."""
     patched = apply(obj, operations)
-    expected: JsonObject = {**obj, "metadata": {**obj["metadata"]}}
-    for field, wanted in (("labels", labels), ("annotations", annotations)):
-        if wanted or expected["metadata"].get(field) is not None:
-            expected["metadata"][field] = wanted
-    if patched["metadata"] != expected["metadata"] or patched.keys() != obj.keys():
+    metadata, before = patched["metadata"], obj["metadata"]
+    touched = {change.field for change in changes}
+    maps_are_right = all((metadata.get(change.field) or {}) == change.wanted for change in changes)
+    rest_is_same = all(metadata.get(key) is before.get(key) for key in {*metadata, *before} - touched) and all(
+        patched.get(key) is obj.get(key) for key in {*patched, *obj} - {"metadata"}
+    )
+    if not maps_are_right or not rest_is_same:
         raise PatchRefused("applied to the object, the patch does not give the stamps")
 
 
@@ -125,30 +139,30 @@ def apply(obj: JsonObject, operations: Sequence[PatchOperation]) -> JsonObject:
     does not apply.
     """
     root = dict(obj)
-    fresh: set[int] = {id(root)}
+    copied: dict[tuple[str, ...], JsonObject] = {(): root}
     for operation in operations:
-        parent, key = _locate(root, operation["path"], fresh)
+        *parents, key = _tokens(operation["path"])
+        holder = copied.get(tuple(parents))
+        if holder is None:
+            holder = _copied_way(copied, tuple(parents), operation["path"])
         op = operation["op"]
-        if op != "add" and key not in parent:
+        if op != "add" and key not in holder:
             raise PatchRefused(f"{op} of {operation['path']}, which is not there")
         if op == "remove":
-            del parent[key]
+            del holder[key]
         else:
-            parent[key] = operation["value"]
+            holder[key] = operation["value"]
+            copied.pop((*parents, key), None)
     return root
 
 
-def _locate(root: JsonObject, path: str, fresh: set[int]) -> tuple[JsonObject, str]:
-    """The member's parent, copied on the way down so that the original stays untouched, and the member's key."""
-    tokens = [token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:]]
-    holder = root
-    for token in tokens[:-1]:
-        child = holder.get(token)
-        if not isinstance(child, dict):
-            raise PatchRefused(f"{path}: {token} is not a map")
-        if id(child) not in fresh:
-            child = dict(child)
-            holder[token] = child
-            fresh.add(id(child))
-        holder = child
-    return holder, tokens[-1]
+def _copied_way(copied: dict[tuple[str, ...], JsonObject], place: tuple[str, ...], path: str) -> JsonObject:
+    """The map at `place`, copied together with every map on the way to it, so that the original stays as it was."""
+    if place in copied:
+        return copied[place]
+    parent = _copied_way(copied, place[:-1], path)
+    child = parent.get(place[-1])
+    if not isinstance(child, dict):
+        raise PatchRefused(f"{path}: {place[-1]} is not a map")
+    copied[place] = parent[place[-1]] = dict(child)
+    return copied[place]

@@ -13,11 +13,12 @@ What cannot be known exactly is left out, with its reason under `unresolved`.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 
 import orjson
 
 from catalog.attribution import Attribution, GangSeat, PodReading
-from catalog.definition import Json, JsonObject, RootStamps
+from catalog.definition import GroupVersionKind, Json, JsonObject, RootStamps
 from catalog.expressions import Outcome
 from catalog.library import NOTHING_ISOLATED, leaves
 from catalog.resources import AcceleratorPolicy, Devices, device_text
@@ -155,17 +156,15 @@ def _write_identity(stamps: Stamps, workload: Structure, *, is_pod_itself: bool)
     stamps.label("workload-id", identity_of(workload))
     stamps.label("workload-kind", label_safe(workload.kind.kind))
     if workload.name:
-        stamps.annotations["workload"] = _reference(workload, with_uid=not is_pod_itself)
+        uid = None if is_pod_itself else workload.uid
+        stamps.annotations["workload"] = _reference(workload.kind, workload.namespace, workload.name, uid)
 
 
-def _reference(workload: Structure, *, with_uid: bool) -> str:
-    reference = {
-        "apiGroup": workload.kind.group,
-        "kind": workload.kind.kind,
-        "namespace": workload.namespace,
-        "name": workload.name,
-    }
-    return json_text({**reference, "uid": workload.uid} if with_uid else reference)
+@lru_cache(maxsize=16_384)
+def _reference(kind: GroupVersionKind, namespace: str, name: str, uid: str | None) -> str:
+    """The JSON that names a workload; the same for all its pods, so it is remembered."""
+    reference = {"apiGroup": kind.group, "kind": kind.kind, "namespace": namespace, "name": name}
+    return json_text(reference if uid is None else {**reference, "uid": uid})
 
 
 PodAttribution = Attribution | Unknown | None

@@ -20,7 +20,7 @@ from catalog.expressions.plain import MAX_STEPS, NotPlain, Plain, compile_plain,
 from catalog.expressions.prune import Shape, TooLarge, Unwritable, pruned, shape, written
 from catalog.expressions.reads import read_parts
 from catalog.expressions.render import render
-from catalog.expressions.values import Exhausted, Fault, Meter
+from catalog.expressions.values import Beyond, Exhausted, Fault, Meter
 
 MAX_TEXT = 64 * 1024
 """Bytes of JSON text that libjq is given in this process."""
@@ -117,6 +117,11 @@ class Program:
             _all=_Group.of(for_libjq),
         )
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether everything is evaluated in Python, so that nothing is ever pending."""
+        return self._all is None
+
     def evaluate(self, document: Json, isolated: Mapping[str, Outcome] = _NOTHING) -> tuple[Outcome, ...]:
         """The outcome of each source, in order; one that fails does not affect the others.
 
@@ -186,8 +191,8 @@ class Program:
 def _evaluated(plain: Plain, document: Json, meter: Meter) -> Outcome:
     try:
         return plain(document, meter)
-    except Fault as fault:
-        return Failure(str(fault))
+    except (Fault, Beyond) as error:
+        return Failure(str(error))
     except Exhausted:
         return Failure("it takes too many steps on an object of this size")
     except RecursionError:
