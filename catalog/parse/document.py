@@ -1,12 +1,12 @@
 """From a document to a definition: the whole of parsing, in order."""
 
-from difflib import get_close_matches
+from itertools import islice
 
 from catalog.definition import Definition, Json
 from catalog.parse.building import BUILDERS, Root
 from catalog.parse.fields import DEFINITION, KINDS
-from catalog.parse.problem import DefinitionError, Problem, listed
-from catalog.parse.reading import Reading, Values
+from catalog.parse.problem import MOST_PROBLEMS, DefinitionError, Problem, listed, nearest
+from catalog.parse.reading import Reading, TooManyProblems, Values
 from catalog.parse.rules_between import violations
 from catalog.parse.rules_within import RULES
 from catalog.resources.message import shown
@@ -15,17 +15,28 @@ from catalog.resources.message import shown
 def parse(document: Json, origin: str) -> Definition:
     """The definition that a document states. `origin` says where the document is from, for messages.
 
-    Raises `DefinitionError` with every problem of the document, and nothing else, whatever the document is.
+    Raises `DefinitionError` with every problem of the document, at most `MOST_PROBLEMS` and a word that there are more.
+    Nothing else is raised, whatever the document is.
     """
     not_ours = _kind_problem(document)
     if not_ours is not None:
         raise DefinitionError((not_ours,))
     reading = Reading(BUILDERS, RULES)
-    definition = _definition(reading.read(DEFINITION, document, ""), origin)
-    problems = (*reading.problems, *violations(definition))
+    try:
+        definition = _definition(reading.read(DEFINITION, document, ""), origin)
+    except TooManyProblems:
+        raise _refusal(reading.problems) from None
+    problems = [*reading.problems, *islice(violations(definition), MOST_PROBLEMS + 1)]
     if problems:
-        raise DefinitionError(problems)
+        raise _refusal(problems)
     return definition
+
+
+def _refusal(problems: list[Problem]) -> DefinitionError:
+    if len(problems) <= MOST_PROBLEMS:
+        return DefinitionError(tuple(problems))
+    more = Problem("definition", "has more problems than these", None, "correct these first")
+    return DefinitionError((*problems[:MOST_PROBLEMS], more))
 
 
 def _kind_problem(document: Json) -> Problem | None:
@@ -39,8 +50,9 @@ def _kind_problem(document: Json) -> Problem | None:
         if kind == known_kind:
             what = f"is no version of {known_kind} that is understood"
             return Problem("apiVersion", what, shown(api_version), f"write {known_version}")
-    near = get_close_matches(kind[:64], [known for _, known in KINDS], n=1) if isinstance(kind, str) else []
-    remedy = f"write {near[0]} if that is meant" if near else f"write {listed(tuple(k for _, k in KINDS), 'or')}"
+    kinds = tuple(known for _, known in KINDS)
+    near = nearest(kind, kinds) if isinstance(kind, str) else None
+    remedy = f"write {near} if that is meant" if near else f"write {listed(kinds, 'or')}"
     return Problem("kind", "is no kind of definition", shown(kind), remedy)
 
 

@@ -1,10 +1,18 @@
 """What is wrong with a definition: one sentence for each problem, with its place."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
 
 from catalog.resources.message import shown
 
+MOST_PROBLEMS = 100
+"""Problems of one document that are told; who has more has sent something else than a definition."""
+
+_MOST_COMPARED = 32  # names among which the nearest is looked for: comparing is slow
+_LONGEST_COMPARED = 64
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -44,3 +52,9 @@ def listed(words: tuple[str, ...], conjunction: str = "and") -> str:
     """Words as a sentence has them: `a, b and c`."""
     *first, last = words
     return f"{', '.join(first)} {conjunction} {last}" if first else last
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The one of the names that was probably meant, if any of them is near."""
+    known = tuple(islice(names, _MOST_COMPARED))
+    return next(iter(get_close_matches(name[:_LONGEST_COMPARED], known, n=1)), None)

@@ -7,7 +7,6 @@ without text, an object without fields), so that reading goes on, finds the rest
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -29,7 +28,7 @@ from catalog.parse.fields import (
     Text,
     objects,
 )
-from catalog.parse.problem import Problem, below, listed
+from catalog.parse.problem import MOST_PROBLEMS, Problem, below, listed, nearest
 from catalog.resources.message import shown
 
 Values: TypeAlias = Mapping[str, Any]
@@ -49,9 +48,14 @@ _LABEL_KEY = re.compile(r"(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 
 
+class TooManyProblems(Exception):
+    """Reading has stopped: there are as many problems as are told."""
+
+
 class Reading:
     """One reading of one document; `problems` grows while it goes on.
 
+    It stops, with `TooManyProblems`, where there are more than anybody reads.
     `builders` and `rules` are found by the name of an object; the value of one without a builder is its fields.
     """
 
@@ -187,6 +191,8 @@ class Reading:
                 self.note(there, f"repeats entry {first}", found, "write each only once")
 
     def _object(self, shape: Object, value: Json, path: str) -> Any:
+        if len(self.problems) > MOST_PROBLEMS:
+            raise TooManyProblems
         if isinstance(value, dict):
             if shape.closed:
                 self._note_unknown(shape, value, path)
@@ -212,22 +218,30 @@ class Reading:
         return self._stand_in(field.shape, there)
 
     def _stand_in(self, shape: Shape, path: str) -> Any:
-        """What is read in place of a faulty value; its fault has been noted and must not cause others."""
-        noted = len(self.problems)
-        try:
-            match shape:
-                case Object():
-                    return self._object(shape, {}, path)
-                case Jq():
-                    return Expression("", path)
-                case Text():
-                    return FAULTY
-                case ListOf():
-                    return (self._stand_in(shape.entry, path),)
-                case _:
-                    return _absent(shape)
-        finally:
-            del self.problems[noted:]
+        """What is read in place of a faulty value: it has been complained of and must cause no further complaint.
+
+        Of an object that has to state something that is stated; of one that has to state nothing, everything is.
+        """
+        match shape:
+            case Text():
+                return FAULTY
+            case Jq():
+                return Expression("", path)
+            case LabelMap():
+                return {FAULTY: FAULTY}
+            case JsonValue():
+                return "null"
+            case ListOf():
+                return (self._stand_in(shape.entry, path),)
+            case Object():
+                stated = [field for field in shape.fields if field.required] or shape.fields
+                values = {
+                    field.name: self._stand_in(field.shape, path) if field in stated else _absent(field.shape)
+                    for field in shape.fields
+                }
+                return self._builders.get(shape.name, _as_it_is)(values)
+            case _:
+                return _absent(shape)
 
     def _note_unknown(self, shape: Object, value: Mapping[str, Json], path: str) -> None:
         known = {field.name for field in shape.fields}
@@ -291,9 +305,9 @@ def _right_name(name: str, shape: Object) -> str:
     elsewhere = _objects_with(name)
     if exact is None and elsewhere:
         return f"move it to {listed(elsewhere, 'or')}"
-    near = [exact] if exact else [names[each] for each in get_close_matches(name[:64].lower(), names, n=1)]
-    if near:
-        return f"write {near[0]} if that is meant"
+    near = name.lower() if exact else nearest(name.lower(), names)
+    if near is not None:
+        return f"write {names[near]} if that is meant"
     return f"write {listed(tuple(names.values()), 'or')}"
 
 

@@ -3,12 +3,12 @@
 Looks at a definition whose parts have been read one by one; where a part was faulty it says nothing about it.
 """
 
-from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TypeAlias
 
 from catalog.definition import Component, Definition, Expression, GangGroup, PodSelector
-from catalog.parse.problem import Problem, listed
+from catalog.parse.problem import Problem, listed, nearest
 from catalog.parse.reading import FAULTY, as_found
 from catalog.resources.message import shown
 
@@ -16,6 +16,7 @@ Located: TypeAlias = tuple[str, Component]
 """A component with its path."""
 
 _STRUCTURE = "spec.structureDefinition"
+_MOST_NAMED = 12  # names in one remedy
 _GANGS = "spec.optimizationInstructions.gangScheduling"
 
 
@@ -43,9 +44,15 @@ def violations(definition: Definition) -> Iterator[Problem]:
 def _unknown_name(path: str, name: str, names: Mapping[str, Component]) -> Iterator[Problem]:
     if name in names or name == FAULTY:
         return
-    near = get_close_matches(name[:64], names, n=1)
-    remedy = f"write {near[0]} if that is meant" if near else f"write {listed(tuple(names), 'or')}"
+    near = nearest(name, names)
+    remedy = f"write {near} if that is meant" if near else f"write {_some(names)}"
     yield Problem(path, "names no component", shown(name), remedy)
+
+
+def _some(names: Iterable[str]) -> str:
+    """The names as a remedy has them; of many only the first."""
+    first = tuple(islice(names, _MOST_NAMED + 1))
+    return listed(first, "or") if len(first) <= _MOST_NAMED else f"{', '.join(first[:_MOST_NAMED])} or another"
 
 
 # ------------------------------------------------------------------------------------------------- components
@@ -59,7 +66,7 @@ def _answering_child(definition: Definition) -> Iterator[Problem]:
     path = f"{_STRUCTURE}.rootComponent.answeredBy"
     child = children.get(name)
     if child is None:
-        remedy = f"write {listed(tuple(children), 'or')}" if children else "add the child, or leave it out"
+        remedy = f"write {_some(children)}" if children else "add the child, or leave it out"
         yield Problem(path, "names no child component", shown(name), remedy)
         return
     if child.pods is not None:

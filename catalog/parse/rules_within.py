@@ -1,12 +1,13 @@
 """What the fields of one object have to do with each other: which exclude, need or complete which.
 
-Rules look at the values of an object's fields; a faulty value counts as stated, so that its fault is reported once.
+Rules look at the values of an object's fields. A faulty value counts as stated, and nothing more is said about it.
 """
 
 from collections.abc import Iterator, Mapping
 
 from catalog.parse.problem import Problem, listed
 from catalog.parse.reading import FAULTY, ObjectRule, Values, as_found
+from catalog.resources.message import shown
 
 POD_SHAPES = ("podTemplateSpecPath", "podSpecPath", "fragmentedPodSpecDefinition")
 """The ways to say where a pod spec is."""
@@ -50,13 +51,13 @@ def _status_definition(values: Values, path: str) -> Iterator[Problem]:
     for status, matchers in values["statusMappings"].items():
         for index, matcher in enumerate(matchers):
             there = f"{path}.statusMappings.{status}[{index}]"
-            if matcher.by_phase is not None and values["phaseDefinition"] is None:
+            if matcher.by_phase not in (None, FAULTY) and values["phaseDefinition"] is None:
                 remedy = "write phaseDefinition"
-                yield Problem(f"{there}.byPhase", "has no phase to look at", as_found(matcher.by_phase), remedy)
-            if matcher.by_conditions and values["conditionsDefinition"] is None:
-                found = as_found(matcher.by_conditions[0].type)
+                yield Problem(f"{there}.byPhase", "has no phase to look at", shown(matcher.by_phase), remedy)
+            types = [condition.type for condition in matcher.by_conditions if condition.type != FAULTY]
+            if types and values["conditionsDefinition"] is None:
                 remedy = "write conditionsDefinition"
-                yield Problem(f"{there}.byConditions", "has no conditions to look at", found, remedy)
+                yield Problem(f"{there}.byConditions", "has no conditions to look at", shown(types[0]), remedy)
 
 
 def _component_type_selector(values: Values, path: str) -> Iterator[Problem]:
@@ -73,9 +74,9 @@ def _component(values: Values, path: str) -> Iterator[Problem]:
     if ids is not None and instance is None:
         remedy = "write podSelector.componentInstanceSelector.idPath"
         yield Problem(f"{path}.instanceIdPath", "has no selector that tells a pod's instance", as_found(ids), remedy)
-    if instance is not None and ids is None:
+    if instance is not None and instance.text and ids is None:
         there = f"{path}.podSelector.componentInstanceSelector"
-        yield Problem(there, "has no instances to choose from", as_found(instance), "write instanceIdPath")
+        yield Problem(there, "has no instances to choose from", shown(instance.text), "write instanceIdPath")
 
 
 def _root_component(values: Values, path: str) -> Iterator[Problem]:

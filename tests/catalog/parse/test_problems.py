@@ -722,6 +722,38 @@ def test_a_flood_of_unknown_fields_is_cut_short() -> None:
     assert found[-1] == "definition: has further unknown fields, found 980 more, leave them out"
 
 
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        {"childComponents": [{"name": f"c{number}", "ownerRef": f"x{number}"} for number in range(200)]},
+        {"childComponents": [{"name": f"c{number}", "nosuch": 1} for number in range(200)]},
+        {"childComponents": list(range(200))},
+    ],
+    ids=["owners", "fields", "types"],
+)
+def test_more_problems_than_anybody_reads_are_cut_short(fragment: JsonObject) -> None:
+    """The first hundred, and a word that there are more; no document makes finding them slow."""
+    document = smallest()
+    document["spec"]["structureDefinition"] |= fragment
+    found = problems_of(document)
+
+    assert len(found) == 101
+    assert found[-1] == "definition: has more problems than these, correct these first"
+
+
+def test_of_many_names_the_first_are_proposed() -> None:
+    """A remedy stays short."""
+    children = [{"name": f"c{number}", "ownerRef": "run"} for number in range(50)]
+    document = changed(changed(smallest(), CHILDREN, children), f"{CHILDREN}[7].ownerRef", "???")
+
+    assert problems_of(document) == [
+        (
+            f'{CHILDREN}[7].ownerRef: names no component, found "???", '
+            "write run, c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10 or another"
+        )
+    ]
+
+
 def test_long_lists_are_refused() -> None:
     """No list of a definition has a reason to be that long."""
     children = [{"name": f"c{number}", "ownerRef": "run"} for number in range(300)]
