@@ -163,11 +163,11 @@ def _amounts(stated: Json, policy: AcceleratorPolicy, where: str, field: str) ->
         raise UnknownDevices(f"{where}.{field} is {shown(stated)}, not an object")
     if policy.knows_as_ordinary(stated):
         return _NOTHING
-    amounts = _NOTHING
+    amounts: dict[str, Decimal] = {}
     for name, value in stated.items():
         try:
             if policy.resource_weight(name) is not None and value is not None:
-                amounts = {**amounts, name: _amount(value)}
+                amounts[name] = _amount(value)
         except (QuantityError, UnknownDevices) as reason:
             raise UnknownDevices(f"{where}.{field}[{shown(name)}]: {reason}") from None
     return amounts

@@ -7,7 +7,7 @@ then a decimal unit (`n u m k M G T P E`), a binary unit (`Ki Mi Gi Ti Pi Ei`) o
 import re
 from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, ROUND_UP, Context, Decimal
-from functools import lru_cache
+from functools import lru_cache, reduce
 from math import isfinite
 
 from catalog.definition import Json
@@ -42,7 +42,7 @@ def quantity(value: Json) -> Decimal:
     Takes text and numbers, as objects have them. Raises `QuantityError`.
     """
     if isinstance(value, str):
-        return _parsed(value.strip())
+        return _parsed(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise QuantityError(_complaint(value))
     if isinstance(value, int) and abs(value) > LARGEST:
@@ -52,7 +52,7 @@ def quantity(value: Json) -> Decimal:
 
 @lru_cache(maxsize=1024)  # an object states the same few amounts again and again
 def _parsed(text: str) -> Decimal:
-    match = _NOTATION.fullmatch(text) if len(text) <= _LONGEST else None
+    match = _NOTATION.fullmatch(text.strip()) if len(text) <= _LONGEST else None
     if match is None:
         raise QuantityError(_complaint(text))
     number, unit, exponent = match.groups()
@@ -75,10 +75,7 @@ def multiply(amount: Decimal, count: Decimal | int) -> Decimal:
 
 def add(amounts: Iterable[Decimal]) -> Decimal:
     """The sum of the amounts, exactly."""
-    result = Decimal(0)
-    for amount in amounts:
-        result = _EXACT.add(result, amount)
-    return result
+    return reduce(_EXACT.add, amounts, Decimal(0))
 
 
 def device_text(amount: Decimal) -> str:
