@@ -42,6 +42,7 @@ ROLES: Mapping[tuple[str, str], Mapping[str, str]] = {
 _NODES = "a pod for each node that fits: the number is not the object's to say (contract, section 6)"
 _STEPS = "how many steps run at one time is decided while a workflow runs"
 _CLAIM = "what devices a claim gets stands in a ResourceClaimTemplate, an object beside the pod"
+_VERSION = "which components a cluster has depends on its version, and the object names none"
 _NO_REPLICAS = "over several nodes the operator reads no default, and this version fails where replicas is absent"
 _STEP_SPEC = "the pods' specs are made from templates, defaults and patches while a workflow runs"
 
@@ -50,6 +51,18 @@ UNRESOLVED: Mapping[str, Mapping[str, str]] = {
     "argo-workflows/resource-claims": {"gpu-total": _STEP_SPEC, "gpu-total on pods": _CLAIM},
     "argo-workflows/suspended": {"gpu-total": _STEP_SPEC},
     "builtins/daemonset": dict.fromkeys(("roles", "pods-total", "gpu-total", "gpu-total on pods"), _NODES),
+    **{
+        f"milvus-operator/{case}": dict.fromkeys(("roles", "pods-total", "gpu-total"), _VERSION)
+        for case in (
+            "cluster-default",
+            "cluster-healthy",
+            "cluster-hpa-minus-one",
+            "cluster-mixcoord",
+            "cluster-stopped",
+            "deployment-groups",
+            "hpa",
+        )
+    },
     "nim-operator/multinode-replicas-absent": dict.fromkeys(("roles", "pods-total", "gpu-total"), _NO_REPLICAS),
 }
 """Case → check → why that cannot be known from the object: no value is right, a wrong one is not."""
