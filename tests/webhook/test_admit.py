@@ -188,7 +188,7 @@ def pod_review(**changes: Any) -> Review:
 )
 def test_what_must_be_left_alone_is_left_alone(changes: dict[str, Any]) -> None:
     """Pods on update, subresources, deletion, mirror pods, opted-out objects (contract, section 7)."""
-    assert {"uid": "u", "allowed": True} == answer(pod_review(**changes), ())
+    assert answer(pod_review(**changes), ()) == {"uid": "u", "allowed": True}
 
 
 def test_a_user_who_writes_our_keys_is_warned_and_a_controller_is_not() -> None:
@@ -211,7 +211,7 @@ def test_a_forged_stamp_on_a_pod_of_an_unknown_controller_is_removed() -> None:
     }
     patch = orjson.loads(base64.b64decode(answer(pod_review(object=pod), ())["patch"]))
 
-    assert [{"op": "remove", "path": "/metadata/labels/workload-stamp.io~1workload-id"}] == patch
+    assert patch == [{"op": "remove", "path": "/metadata/labels/workload-stamp.io~1workload-id"}]
 
 
 def test_a_node_owner_counts_as_none() -> None:
@@ -230,7 +230,7 @@ def test_an_owner_that_is_missing_leaves_the_pods_own_stamps() -> None:
     review = pod_review(object={"metadata": {"generateName": "j-", "ownerReferences": [reference]}, "spec": spec})
     (operation,) = orjson.loads(base64.b64decode(answer(review, ())["patch"]))
 
-    assert "/metadata/annotations" == operation["path"]
+    assert operation["path"] == "/metadata/annotations"
     assert {f"{PREFIX}{key}" for key in ("gpus", "accelerators", "unresolved")} == operation["value"].keys()
 
 
@@ -238,7 +238,7 @@ def test_observing_computes_and_patches_nothing() -> None:
     """For careful people: everything is counted, nothing is changed."""
     found = admit(pod_review(), NO_OWNERS, packaged_catalog(), Policy(observe=True))
 
-    assert "observed" == found.outcome
+    assert found.outcome == "observed"
     assert "patch" not in orjson.loads(found.body)["response"]
 
 
