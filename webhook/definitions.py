@@ -24,7 +24,7 @@ class Source(IntEnum):
     DIRECTORY = 3
 
 
-TryOut = Callable[[Definition], Awaitable[tuple[str, ...]]]
+TryOut = Callable[[CompiledDefinition], Awaitable[tuple[str, ...]]]
 """Tries a definition's expressions where they can be stopped, and says which overran; empty when none did."""
 
 
@@ -77,17 +77,16 @@ class DefinitionsInForce:
             return problems
 
     async def _checked(self, document: Json, origin: str) -> tuple[CompiledDefinition | None, tuple[str, ...]]:
+        # In a thread: a document made to be slow must not keep admissions waiting.
         try:
-            definition = parse(document, origin)
+            definition = await asyncio.to_thread(parse, document, origin)
+            compiled = await asyncio.to_thread(CompiledDefinition, definition)
         except DefinitionError as error:
             return None, tuple(str(problem) for problem in error.problems)
-        overran = await self._try_out(definition)
-        if overran:
-            return None, overran
-        try:
-            return CompiledDefinition(definition), ()
         except ExpressionError as error:
             return None, error.problems
+        overran = await self._try_out(compiled)
+        return (None, overran) if overran else (compiled, ())
 
     def withdraw(self, source: Source, key: str) -> None:
         """A definition is gone; its kind falls back to an earlier source, or is described no longer."""

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-from catalog.definition import Definition
 from catalog.expressions import Failure, IsolatedRequest, Outcome
 from catalog.library import CompiledDefinition
 from catalog.worker import ExpressionWorker, Quarantine, try_out
@@ -49,7 +48,6 @@ class WorkerIsolation:
         """`outcomes` for callers without a deadline of their own. Never raises."""
         return await self.outcomes(definition, request, asyncio.get_running_loop().time() + PATIENCE)
 
-    async def try_out(self, definition: Definition) -> tuple[str, ...]:
+    async def try_out(self, definition: CompiledDefinition) -> tuple[str, ...]:
         """The problems of a definition's expressions when they are tried on nothing."""
-        sources = CompiledDefinition(definition).sources
-        return await asyncio.to_thread(partial(try_out, sources, worker=self._worker))
+        return await asyncio.to_thread(partial(try_out, definition.sources, worker=self._worker))
