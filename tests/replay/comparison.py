@@ -222,8 +222,11 @@ def gangs(replay: Replay) -> Iterator[str]:
     shared = Counter(stamps.annotations["gang"] for stamps in replay.distinct_pods if "gang" in stamps.annotations)
     for stamps in replay.distinct_pods:
         size, gang = _stamp(stamps, "gang-size"), stamps.annotations.get("gang")
+        if not size.isdigit():
+            yield _unknown("gang-size", size)
+            return
         number = shared[gang] if gang is not None else 1
-        whole = size.isdigit() and number % int(size) == 0 if replay.has_repeats else size == str(number)
+        whole = number % int(size) == 0 if replay.has_repeats else size == str(number)
         if not whole:
             yield f"gang-size {size} on {number} pods of {gang}"
             return

@@ -36,6 +36,13 @@ ROLES: Mapping[tuple[str, str], Mapping[str, str]] = {
     ("apps", "Deployment"): {"replicaset": "deployment"},
     ("apps.nvidia.com", "NIMService"): dict.fromkeys(_NAMES_OF_NIMSERVICES, "nimservice"),
     ("argoproj.io", "Workflow"): {"resource-claims-x": "step", "test-linux": "step"},
+    ("serving.knative.dev", "Service"): {"pod": "revision"},
+    ("serving.kserve.io", "LLMInferenceService"): {
+        "leader": "llminferenceservice-workload-leader",
+        "worker": "llminferenceservice-workload-worker",
+        "leader-prefill": "llminferenceservice-workload-leader-prefill",
+        "worker-prefill": "llminferenceservice-workload-worker-prefill",
+    },
 }
 """Roles that the observer named otherwise than the contract does, by kind of the root."""
 
@@ -45,12 +52,36 @@ _CLAIM = "what devices a claim gets stands in a ResourceClaimTemplate, an object
 _VERSION = "which components a cluster has depends on its version, and the object names none"
 _NO_REPLICAS = "over several nodes the operator reads no default, and this version fails where replicas is absent"
 _STEP_SPEC = "the pods' specs are made from templates, defaults and patches while a workflow runs"
+_NODES_OF_RUNTIME = (
+    "how many nodes serve a model follows from GPUs that its ServingRuntime sets and from KServe's version"
+)
+_RUNTIME = "the containers that serve the model come from a ServingRuntime"
+_PRESET = "the leader's template comes from a preset of the operator's configuration"
+_POOL_TEMPLATE = "the pods' template stands in the SandboxTemplate that the pool names"
+_TOTALS = ("gpu-total", "gpu-total on pods")
+_NUMBERS = ("roles", "pods-total", *_TOTALS)
 
 UNRESOLVED: Mapping[str, Mapping[str, str]] = {
-    "argo-workflows/loops-maps": dict.fromkeys(("roles", "pods-total", "gpu-total", "gpu-total on pods"), _STEPS),
+    "agent-sandbox/hpa-warmpool-10": {"gpu-total": _POOL_TEMPLATE},
+    "argo-workflows/loops-maps": dict.fromkeys(_NUMBERS, _STEPS),
     "argo-workflows/resource-claims": {"gpu-total": _STEP_SPEC, "gpu-total on pods": _CLAIM},
     "argo-workflows/suspended": {"gpu-total": _STEP_SPEC},
-    "builtins/daemonset": dict.fromkeys(("roles", "pods-total", "gpu-total", "gpu-total on pods"), _NODES),
+    "builtins/daemonset": dict.fromkeys(_NUMBERS, _NODES),
+    "kserve/isvc-transformer-feast": dict.fromkeys(_TOTALS, _RUNTIME),
+    "kserve/llm-managed-dra": dict.fromkeys(_TOTALS, _CLAIM),
+    "kserve/llm-worker-no-template": dict.fromkeys(_TOTALS, _PRESET),
+    **{
+        f"kserve/{case}": dict.fromkeys((*_NUMBERS, "gangs"), _NODES_OF_RUNTIME)
+        for case in (
+            "mnreq-pp2-tp2-h4-w2",
+            "mnreq-pp2-tp2-w4",
+            "multinode-llama3",
+            "multinode-min2",
+            "multinode-pp2-tp2-worker4",
+            "multinode-pp2-tp8-no-gpu",
+            "multinode-pp3-tp8-gpu8",
+        )
+    },
     **{
         f"milvus-operator/{case}": dict.fromkeys(("roles", "pods-total", "gpu-total"), _VERSION)
         for case in (
@@ -83,6 +114,7 @@ EXCEPTIONS: Mapping[str, Mapping[str, str]] = {
     ),
     "grove/auto-scaling": dict.fromkeys(("gangs", "starts together"), _SCALED_BELOW),
     "grove/rollout": dict.fromkeys(("gangs", "starts together"), _ROLLED_OUT),
+    "kserve/llm-managed-dra": {"gpus of pods": _CLAIM},
     "kuberay-1.6/example-cronjob": dict.fromkeys(("roles", "pods-total"), _TWO_RUNS),
     "kuberay/example-job-batch-inference": dict.fromkeys(("roles", "pods-total"), _SUBMITTER_WAITS),
     "kuberay/example-job-use-existing-raycluster": dict.fromkeys(("roles", "pods-total"), _SUBMITTER_WAITS),
