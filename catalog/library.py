@@ -35,7 +35,17 @@ class CompiledDefinition:
     `structure` and `status` run on the root object, `selection` on a pod.
     """
 
-    __slots__ = ("definition", "is_plain", "selection", "states_gangs", "status", "structure")
+    __slots__ = (
+        "answered_by",
+        "definition",
+        "is_plain",
+        "leaves",
+        "selection",
+        "spawns_workloads",
+        "states_gangs",
+        "status",
+        "structure",
+    )
 
     def __init__(self, definition: Definition) -> None:
         """Raises `ExpressionError` when an expression does not compile; a parsed definition's do."""
@@ -44,6 +54,11 @@ class CompiledDefinition:
         self.selection = _program(_selection_expressions(definition))
         self.status = _program(_status_expressions(definition))
         self.states_gangs = definition.states_gangs
+        self.spawns_workloads = definition.spawns_workloads
+        self.leaves = leaves(definition)
+        self.answered_by = next(
+            (child.kind for child in definition.children if child.name == definition.answered_by), None
+        )
         self.is_plain = self.structure.is_plain and self.selection.is_plain
 
     @property

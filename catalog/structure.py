@@ -117,6 +117,7 @@ class Structure:
     """What a described object asks for when it runs as specified.
 
     `gangs` holds the enabled groups in the definition's order; `gang_fault` says why it cannot be told which are.
+    `pods_total` counts the pods that exist at one time, `gpu_total` the GPUs of all of them.
     """
 
     compiled: CompiledDefinition
@@ -126,6 +127,8 @@ class Structure:
     uid: str
     leaves: tuple[Leaf, ...]
     gangs: tuple[GangNumbers, ...]
+    pods_total: int | Unknown
+    gpu_total: Decimal | Unknown
     gang_fault: str | None = None
 
     @property
@@ -136,22 +139,7 @@ class Structure:
     @property
     def answered_by(self) -> GroupVersionKind | None:
         """The kind below whose own definition answers for roles, counts, gangs and GPUs, if it is not this one."""
-        name = self.definition.answered_by
-        return next((child.kind for child in self.definition.children if child.name == name), None)
-
-    @property
-    def pods_total(self) -> int | Unknown:
-        """Pods at one time when the object runs as specified."""
-        if self.answered_by is not None:
-            return Unknown(f"its {self.answered_by.kind} answers for it")
-        return add_counts(instance.pods for leaf in self.leaves for instance in leaf.instances)
-
-    @property
-    def gpu_total(self) -> Decimal | Unknown:
-        """GPUs of all its pods together."""
-        if self.answered_by is not None:
-            return Unknown(f"its {self.answered_by.kind} answers for it")
-        return add_gpus(instance.gpu_total for leaf in self.leaves for instance in leaf.instances)
+        return self.compiled.answered_by
 
     def leaf(self, component: str) -> Leaf | None:
         """The leaf of that component, if it exists in this object."""
@@ -228,6 +216,7 @@ def resolve(
     claims = _claim_templates(obj)
     resolved = tuple(_leaf(component, fault, results, policy, claims) for component, fault in existing)
     gangs, gang_fault = _gangs(definition, resolved, results)
+    pods_total, gpu_total = _totals(compiled, resolved)
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     metadata = metadata if isinstance(metadata, dict) else {}
     return Structure(
@@ -239,7 +228,17 @@ def resolve(
         leaves=resolved,
         gangs=gangs,
         gang_fault=gang_fault,
+        pods_total=pods_total,
+        gpu_total=gpu_total,
     )
+
+
+def _totals(compiled: CompiledDefinition, resolved: Sequence[Leaf]) -> tuple[int | Unknown, Decimal | Unknown]:
+    if compiled.answered_by is not None:
+        elsewhere = Unknown(f"its {compiled.answered_by.kind} answers for it")
+        return elsewhere, elsewhere
+    instances = [instance for leaf in resolved for instance in leaf.instances]
+    return add_counts(each.pods for each in instances), add_gpus(each.gpu_total for each in instances)
 
 
 def _text(value: Json) -> str:

@@ -75,25 +75,47 @@ class _Change:
     @classmethod
     def of(cls, metadata: JsonObject, field: str, stamped: Mapping[str, str], prefix: str) -> "_Change":
         present = metadata.get(field)
-        ours = {f"{prefix}/{key}": value for key, value in stamped.items()}
         if present is None:
-            made: PatchOperation = {"op": "add", "path": f"/metadata/{field}", "value": ours}
-            return cls(field, ours, (made,) if ours else (), ())
+            return cls._made(field, {named(prefix, key): value for key, value in stamped.items()})
         if not isinstance(present, dict):
             raise PatchRefused(f"metadata.{field} is not a map")
-        foreign = [key for key in present if key.startswith(f"{prefix}/") and present[key] != ours.get(key)]
-        removed = [key for key in foreign if key not in ours and key != f"{prefix}/{IGNORE_KEY}"]
-        wanted = {**present, **ours}
-        for key in removed:
+        wanted = dict(present)
+        operations: list[PatchOperation] = []
+        displaced: list[str] = []
+        for short, value in stamped.items():
+            key = named(prefix, short)
+            before = present.get(key)
+            if before == value:
+                continue
+            operations.append(
+                {"op": "replace" if key in present else "add", "path": pointer(field, key), "value": value}
+            )
+            if key in present:
+                displaced.append(key)
+            wanted[key] = value
+        for key in _foreign(present, stamped, prefix):
+            operations.append({"op": "remove", "path": pointer(field, key)})
+            displaced.append(key)
             del wanted[key]
-        operations: list[PatchOperation] = [{"op": "remove", "path": pointer(field, key)} for key in sorted(removed)]
-        for key, value in ours.items():
-            if key not in present:
-                operations.append({"op": "add", "path": pointer(field, key), "value": value})
-            elif present[key] != value:
-                operations.append({"op": "replace", "path": pointer(field, key), "value": value})
-        displaced = tuple(sorted(key for key in foreign if key in ours or key in removed))
-        return cls(field, wanted, tuple(operations), displaced)
+        return cls(field, wanted, tuple(operations), tuple(sorted(displaced)))
+
+    @classmethod
+    def _made(cls, field: str, ours: Mapping[str, str]) -> "_Change":
+        operation: PatchOperation = {"op": "add", "path": f"/metadata/{field}", "value": ours}
+        return cls(field, ours, (operation,) if ours else (), ())
+
+
+def _foreign(present: Mapping[str, Json], stamped: Mapping[str, str], prefix: str) -> list[str]:
+    """Keys under the prefix that we do not write to this object, the users' own aside; in order."""
+    ours = f"{prefix}/"
+    under = [key for key in present if key.startswith(ours)]
+    return sorted(key for key in under if key[len(ours) :] not in stamped and key[len(ours) :] != IGNORE_KEY)
+
+
+@lru_cache(maxsize=1024)
+def named(prefix: str, key: str) -> str:
+    """The whole key. There are a dozen of them, so they are remembered."""
+    return f"{prefix}/{key}"
 
 
 def _bytes_of(annotations: Mapping[str, Json]) -> int:
@@ -115,8 +137,10 @@ def escaped(key: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _tokens(path: str) -> tuple[str, ...]:
-    return tuple(token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:])
+def _place(path: str) -> tuple[tuple[str, ...], str]:
+    """The way to the member's parent, and the member's key."""
+    *parents, key = (token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:])
+    return tuple(parents), key
 
 
 def _prove(obj: JsonObject, operations: Sequence[PatchOperation], changes: Sequence[_Change]) -> None:
@@ -141,10 +165,10 @@ def apply(obj: JsonObject, operations: Sequence[PatchOperation]) -> JsonObject:
     root = dict(obj)
     copied: dict[tuple[str, ...], JsonObject] = {(): root}
     for operation in operations:
-        *parents, key = _tokens(operation["path"])
-        holder = copied.get(tuple(parents))
+        parents, key = _place(operation["path"])
+        holder = copied.get(parents)
         if holder is None:
-            holder = _copied_way(copied, tuple(parents), operation["path"])
+            holder = _copied_way(copied, parents, operation["path"])
         op = operation["op"]
         if op != "add" and key not in holder:
             raise PatchRefused(f"{op} of {operation['path']}, which is not there")
@@ -152,7 +176,8 @@ def apply(obj: JsonObject, operations: Sequence[PatchOperation]) -> JsonObject:
             del holder[key]
         else:
             holder[key] = operation["value"]
-            copied.pop((*parents, key), None)
+        if (*parents, key) in copied:
+            del copied[*parents, key]
     return root
 
 

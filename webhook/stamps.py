@@ -20,7 +20,7 @@ import orjson
 from catalog.attribution import Attribution, GangSeat, PodReading
 from catalog.definition import GroupVersionKind, Json, JsonObject, RootStamps
 from catalog.expressions import Outcome
-from catalog.library import NOTHING_ISOLATED, leaves
+from catalog.library import NOTHING_ISOLATED
 from catalog.resources import AcceleratorPolicy, Devices, device_text
 from catalog.structure import Instance, Leaf, Structure, Unknown, add_counts, add_gpus
 from webhook.identity import label_safe, workload_id
@@ -104,15 +104,42 @@ def pod_stamps(
     candidates = topmost_first(described)
     if not candidates:
         return Stamps()
-    readings = [PodReading(structure, pod, isolated) for structure in candidates]
+    placements = [Placement(structure, pod, isolated) for structure in candidates]
     stamps = Stamps()
     _write_identity(stamps, candidates[0], is_pod_itself=candidates[0] is own)
-    attributions = [reading.attribution() for reading in readings]
-    _write_role(stamps, candidates, attributions)
-    _write_gang(stamps, pod, readings, attributions, own)
-    stamps.label("gpu-total", _gpu_total(candidates, attributions, devices))
+    _write_role(stamps, placements)
+    _write_gang(stamps, pod, placements, own)
+    stamps.label("gpu-total", _gpu_total(placements, devices))
     _write_devices(stamps, devices)
     return stamps.sealed()
+
+
+class Placement:
+    """A pod's place in one object of its lineage, worked out when a rule asks for it."""
+
+    __slots__ = ("_arguments", "_attribution", "_reading", "structure")
+
+    def __init__(self, structure: Structure, pod: JsonObject, isolated: Mapping[str, Outcome]) -> None:
+        self.structure = structure
+        self._arguments = (structure, pod, isolated)
+        self._reading: PodReading | None = None
+        self._attribution: PodAttribution = None
+
+    @property
+    def attribution(self) -> "PodAttribution":
+        """The component and instance that the object's definition gives the pod; None when it claims none."""
+        if self._reading is None:
+            self._reading = PodReading(*self._arguments)
+            self._attribution = self._reading.attribution()
+        return self._attribution
+
+    @property
+    def seat(self) -> GangSeat | Unknown | None:
+        """The pod's place in a gang that the object states; None when none covers it."""
+        attribution = self.attribution
+        if isinstance(attribution, Attribution) and self._reading is not None:
+            return self._reading.seat(attribution)
+        return attribution if isinstance(attribution, Unknown) else None
 
 
 def topmost_first(described: tuple[Structure, ...]) -> list[Structure]:
@@ -120,7 +147,7 @@ def topmost_first(described: tuple[Structure, ...]) -> list[Structure]:
 
     The first is the workload. A schedule (CronJob) is none: each of its runs is a workload of its own.
     """
-    return [structure for structure in reversed(described) if not structure.definition.spawns_workloads]
+    return [structure for structure in reversed(described) if not structure.compiled.spawns_workloads]
 
 
 def _stamps_of_orphan(devices: Devices, broken: str) -> Stamps:
@@ -170,50 +197,40 @@ def _reference(kind: GroupVersionKind, namespace: str, name: str, uid: str | Non
 PodAttribution = Attribution | Unknown | None
 
 
-def _write_role(stamps: Stamps, candidates: list[Structure], attributions: list[PodAttribution]) -> None:
-    for structure, attribution in zip(candidates, attributions, strict=True):
+def _write_role(stamps: Stamps, placements: list[Placement]) -> None:
+    for placement in placements:
+        attribution = placement.attribution
         if attribution is None:
             continue
         if isinstance(attribution, Unknown):
             stamps.unresolved["role"] = attribution.reason
             return
-        role = role_of(structure, attribution.leaf, attribution.instance)
-        stamps.label("role", role)
+        stamps.label("role", role_of(placement.structure, attribution.leaf, attribution.instance))
         if attribution.instance is not None:
             stamps.annotations["instance"] = attribution.instance
         return
-    stamps.unresolved["role"] = f"no component of {candidates[0].kind.kind} matches this pod"
+    stamps.unresolved["role"] = f"no component of {placements[0].structure.kind.kind} matches this pod"
 
 
 def role_of(structure: Structure, leaf: Leaf, instance: str | None) -> str | Unknown:
     """The role of a component's pods, as a label value (contract, section 4)."""
     if leaf.component.role is not None:
         return label_safe(leaf.component.role)
-    if leaf.has_instances and len(leaves(structure.definition)) == 1:
+    if leaf.has_instances and len(structure.compiled.leaves) == 1:
         return Unknown(leaf.fault or "the pod names no instance") if instance is None else label_safe(instance)
     return label_safe(leaf.component.name.lower())
 
 
-def _write_gang(
-    stamps: Stamps,
-    pod: JsonObject,
-    readings: list[PodReading],
-    attributions: list[PodAttribution],
-    own: Structure | None,
-) -> None:
+def _write_gang(stamps: Stamps, pod: JsonObject, placements: list[Placement], own: Structure | None) -> None:
     if own is not None:
         foreign = _foreign_group(pod)
         stamps.label("gang-size", 1 if foreign is None else Unknown(f"another system groups this pod: {foreign}"))
         return
-    for reading, attribution in zip(readings, attributions, strict=True):
-        if reading.structure.compiled.states_gangs:
-            _write_seat(stamps, reading.structure, _seat(reading, attribution))
+    for placement in placements:
+        if placement.structure.compiled.states_gangs:
+            _write_seat(stamps, placement.structure, placement.seat)
             return
     stamps.label("gang-size", 1)
-
-
-def _seat(reading: PodReading, attribution: PodAttribution) -> GangSeat | Unknown | None:
-    return reading.seat(attribution) if isinstance(attribution, Attribution) else attribution
 
 
 def _write_seat(stamps: Stamps, structure: Structure, seat: GangSeat | Unknown | None) -> None:
@@ -251,26 +268,26 @@ def _map(holder: JsonObject, field_name: str) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-def _gpu_total(candidates: list[Structure], attributions: list[PodAttribution], devices: Devices) -> Decimal | Unknown:
+def _gpu_total(placements: list[Placement], devices: Devices) -> Decimal | Unknown:
     """GPUs of the whole workload, from the object that answers for it (contract, section 6)."""
-    position = _answering(candidates)
-    if isinstance(position, Unknown):
-        return position
-    total = candidates[position].gpu_total
+    answering = _answering(placements)
+    if isinstance(answering, Unknown):
+        return answering
+    total = answering.structure.gpu_total
     if not isinstance(total, Unknown):
         return total
-    with_pod = _total_with_pod_at_hand(candidates[position], attributions[position], devices)
+    with_pod = _total_with_pod_at_hand(answering.structure, answering.attribution, devices)
     return total if with_pod is None else with_pod
 
 
-def _answering(candidates: list[Structure]) -> int | Unknown:
-    """The position of the object that answers for the workload: itself, or the one below that it names."""
-    kind = candidates[0].answered_by
+def _answering(placements: list[Placement]) -> Placement | Unknown:
+    """The object that answers for the workload: itself, or the one below that its definition names."""
+    kind = placements[0].structure.answered_by
     if kind is None:
-        return 0
-    for position, structure in enumerate(candidates):
-        if (structure.kind.group, structure.kind.kind) == (kind.group, kind.kind):
-            return position
+        return placements[0]
+    for placement in placements:
+        if (placement.structure.kind.group, placement.structure.kind.kind) == (kind.group, kind.kind):
+            return placement
     return Unknown(f"its {kind.kind} answers for it, and is not among the owners")
 
 
