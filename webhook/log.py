@@ -9,7 +9,7 @@ This module must not know what is logged by whom, nor settings: level and format
 import logging
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, TypeAlias
 
@@ -30,23 +30,31 @@ class AdmissionLog:
     JSON goes around structlog's machinery (two thirds of a line's cost) to the same stream in the same form.
     """
 
-    __slots__ = ("_logger", "_write", "enabled")
+    __slots__ = ("_logger", "_stream", "enabled")
 
-    def __init__(self, logger: Logger, write: Callable[[bytes], None] | None) -> None:
+    def __init__(self, logger: Logger, stream: BinaryIO | None) -> None:
         self.enabled = logger.is_enabled_for(logging.INFO)
         self._logger = logger
-        self._write = write
+        self._stream = stream
 
     def line(self, outcome: str, seconds: float, facts: Mapping[str, Any]) -> None:
         """Log one admission; `facts` are the core's (kind, namespace, name, uid, operation …)."""
         if not self.enabled:
             return
         spent = round(seconds * 1000, 3)
-        if self._write is None:
+        if self._stream is None:
             self._logger.info("admission", outcome=outcome, milliseconds=spent, **facts)
-        else:
-            event = {"event": "admission", "outcome": outcome, "milliseconds": spent, **facts}
-            self._write(json_line(None, "info", event))
+            return
+        line = {
+            "time": datetime.now(UTC),
+            "level": "info",
+            "event": "admission",
+            "outcome": outcome,
+            "milliseconds": spent,
+            **facts,
+        }
+        self._stream.write(orjson.dumps(line, default=str, option=_JSON_OPTIONS | orjson.OPT_APPEND_NEWLINE))
+        self._stream.flush()
 
 
 def build(level: str, form: str, stream: BinaryIO | None = None) -> tuple[Logger, AdmissionLog]:
@@ -55,13 +63,15 @@ def build(level: str, form: str, stream: BinaryIO | None = None) -> tuple[Logger
     `level` is debug, info, warning or error, `form` json or console. Changes nothing global.
     """
     numeric = logging.getLevelNamesMapping()[level.upper()]
-    out = structlog.BytesLogger(stream if stream is not None else sys.stderr.buffer)
+    out = stream if stream is not None else sys.stderr.buffer
     failure = _failure if numeric > logging.DEBUG else _failure_in_full
-    rendering = [json_line] if form == "json" else _for_people(stream if stream is not None else sys.stderr.buffer)
+    rendering = [_json_line] if form == "json" else _for_people(out)
     logger: Logger = structlog.wrap_logger(
-        out, processors=[failure, *rendering], wrapper_class=structlog.make_filtering_bound_logger(numeric)
+        structlog.BytesLogger(out),
+        processors=[failure, *rendering],
+        wrapper_class=structlog.make_filtering_bound_logger(numeric),
     ).bind()
-    return logger, AdmissionLog(logger, out.info if form == "json" else None)
+    return logger, AdmissionLog(logger, out if form == "json" else None)
 
 
 def adopt_standard_logging(logger: Logger) -> None:
@@ -73,7 +83,7 @@ def adopt_standard_logging(logger: Logger) -> None:
     logging.captureWarnings(capture=True)
 
 
-def json_line(_logger: WrappedLogger, level: str, event: EventDict) -> bytes:
+def _json_line(_logger: WrappedLogger, level: str, event: EventDict) -> bytes:
     """One line of JSON: time and level first."""
     line = {"time": datetime.now(UTC), "level": level, **event}
     return orjson.dumps(line, default=str, option=_JSON_OPTIONS)

@@ -19,6 +19,9 @@ PREFIX = "workload_stamp"
 OTHER = "other"
 """What a label value beyond the bound is counted as."""
 
+REFUSED = "refused"
+"""The outcome of an admission whose patch did not prove right."""
+
 MAX_KINDS = 200
 MAX_VALUES = 32
 """Values of any other label: outcomes, stamp keys and reasons are few; a mistake must not become a million series."""
@@ -129,6 +132,8 @@ class Metrics:
             count = self._count(*key)
         count()
         (self._observed.get(operation) or self._observe(operation))(seconds)
+        if outcome == REFUSED:
+            self.patches_rejected.inc()
         unresolved = facts.get("unresolved")
         if unresolved:
             reasons = unresolved if isinstance(unresolved, Mapping) else dict.fromkeys(unresolved, "unspecified")

@@ -112,9 +112,16 @@ def seconds(text: str) -> float:
     return sum(float(amount) * _SECONDS[unit] for amount, unit in _SPAN.findall(text))
 
 
-def words(expected: str = "text", metavar: str = "TEXT") -> Reader[str]:
-    """Any text that isn't empty."""
-    return Reader(expected=expected, metavar=metavar, read=_filled)
+def words(
+    expected: str = "text", metavar: str = "TEXT", *, check: Callable[[str], object] = lambda _: None
+) -> Reader[str]:
+    """Any text that isn't empty; `check` may raise ValueError for it."""
+
+    def read(text: str) -> str:
+        check(text)
+        return _filled(text)
+
+    return Reader(expected=expected, metavar=metavar, read=read)
 
 
 def choice(*values: str) -> Reader[str]:

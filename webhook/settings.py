@@ -13,9 +13,11 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from catalog.resources import DEFAULT_DEVICE_CLASSES, DEFAULT_RESOURCES, AcceleratorPolicy, PolicyError
 from webhook.options import (
     ENVIRONMENT_PREFIX,
     Address,
@@ -48,6 +50,10 @@ API_SERVER_IDLE = 90.0
 
 _SERVICE_LINK = re.compile(r"_SERVICE_(HOST|PORT\w*)$|_PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?$")
 """Variables that Kubernetes sets for each Service of the namespace; they are none of ours."""
+
+
+_RESOURCE_WEIGHTS = words("PATTERN=WEIGHT,…", "WEIGHTS", check=lambda text: AcceleratorPolicy.parse(resources=text))
+_CLASS_WEIGHTS = words("PATTERN=WEIGHT,…", "WEIGHTS", check=lambda text: AcceleratorPolicy.parse(device_classes=text))
 
 
 class SettingsError(Exception):
@@ -96,7 +102,10 @@ class Settings:
     )
     self_signed: bool = switch(CERTIFICATES, "Make a certificate and its authority at start, to try things out.")
     serving_names: tuple[str, ...] = option(
-        (), several(words("a DNS name or IP address", "NAME")), CERTIFICATES, "Further names and addresses in certificates that we make ourselves."
+        (),
+        several(words("a DNS name or IP address", "NAME")),
+        CERTIFICATES,
+        "Further names and addresses in certificates that we make ourselves.",
     )
 
     definitions_dir: Path | None = option(
@@ -109,10 +118,10 @@ class Settings:
         "Prefix of every label and annotation that is written.",
     )
     gpu_weights: str = option(
-        "", words("RESOURCE=WEIGHT,…", "WEIGHTS"), STAMPING, "What counts as how many GPUs, instead of the defaults."
+        DEFAULT_RESOURCES, _RESOURCE_WEIGHTS, STAMPING, "What counts as how many GPUs; 0 is an accelerator only."
     )
-    accelerators: str = option(
-        "", words("RESOURCE,…", "RESOURCES"), STAMPING, "What counts as an accelerator, instead of the defaults."
+    device_class_weights: str = option(
+        DEFAULT_DEVICE_CLASSES, _CLASS_WEIGHTS, STAMPING, "The same for device classes of Dynamic Resource Allocation."
     )
     observe: bool = switch(STAMPING, "Work everything out, log and count it, but patch nothing.")
 
@@ -175,6 +184,11 @@ class Settings:
     owner_get_burst: int = option(1500, whole(1, 10**6), CLUSTER, "Owners that may be read at once.")
 
     @property
+    def accelerator_policy(self) -> AcceleratorPolicy:
+        """What counts as a GPU and as an accelerator, by both options."""
+        return AcceleratorPolicy.parse(self.gpu_weights, self.device_class_weights)
+
+    @property
     def certificate_source(self) -> Literal["files", "self-signed", "cluster"]:
         """Where the serving certificate comes from; without files and --self-signed, upkeep keeps one in a Secret."""
         if self.cert_file is not None:
@@ -191,7 +205,7 @@ class Settings:
         settings = cls(**values)
         broken = {found.name for found in OPTIONS if found.name in problems}
         conflicts = [text for names, text in settings._conflicts() if broken.isdisjoint(names)]
-        everything = (*problems.values(), *_unknown(environ), *conflicts)
+        everything = (*chain.from_iterable(problems.values()), *_unknown(environ), *conflicts)
         if everything:
             raise SettingsError(everything)
         return settings
@@ -241,18 +255,20 @@ def reference(group: str | None = None) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _read(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+def _read(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
     """Values and problems by option name, of those options that are given."""
     values: dict[str, Any] = {}
-    problems: dict[str, str] = {}
+    problems: dict[str, tuple[str, ...]] = {}
     for found in OPTIONS:
         given = _given(found, flags, environ)
         if given is not None:
             source, text = given
             try:
                 values[found.name] = found.reader.read(text)
+            except PolicyError as error:
+                problems[found.name] = tuple(f"{source}: {problem}" for problem in error.problems)
             except ValueError:
-                problems[found.name] = f"{source}: found {text!r}, expected {found.reader.expected}"
+                problems[found.name] = (f"{source}: found {text!r}, expected {found.reader.expected}",)
     return values, problems
 
 

@@ -182,7 +182,7 @@ def test_faults_and_refusals_are_counted() -> None:
     metrics.failed("admission")
     metrics.refused(413)
     metrics.reloaded(good=False)
-    metrics.patches_rejected.inc()
+    metrics.admitted("refused", 0, CREATED_POD)
     metrics.expression_timeouts.inc()
 
     assert value_of(metrics, "failures_total", where="admission") == 1

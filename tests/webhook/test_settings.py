@@ -1,6 +1,7 @@
 """How flags and environment variables become settings, and what is said about wrong ones."""
 
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,14 @@ class TestParse:
         assert Settings.parse({"self_signed": True}, {}).certificate_source == "self-signed"
         assert Settings.parse({}, {}).certificate_source == "cluster"
 
+    def test_reads_weights(self) -> None:
+        """What counts as a GPU is a setting, for resources and for device classes."""
+        policy = Settings.parse({"gpu_weights": "a.example/gpu=2", "device_class_weights": "b.example=0.5"}, {})
+
+        assert policy.accelerator_policy.resource_weight("a.example/gpu") == 2
+        assert policy.accelerator_policy.resource_weight("nvidia.com/gpu") is None
+        assert policy.accelerator_policy.device_class_weight("b.example") == Decimal("0.5")
+
     def test_is_not_misled_by_service_links(self) -> None:
         """The variables that Kubernetes sets for a Service of our name, or one like it, are no settings."""
         links = {
@@ -158,6 +167,14 @@ class TestProblems:
             "WORKLOAD_STAMP_PREFIXX: is no setting; did you mean WORKLOAD_STAMP_PREFIX?",
             "--cert-file: --key-file is missing; give both or neither",
         )
+
+    def test_of_weights_are_told_one_by_one(self) -> None:
+        """Each wrong weight has its own line."""
+        found = problems_of({"gpu_weights": "a.example/gpu=many,b c=1"})
+
+        assert len(found) == 2
+        assert found[0].startswith("--gpu-weights: a.example/gpu=many: the weight is ")
+        assert found[1].startswith("--gpu-weights: b c=1: ")
 
     @pytest.mark.parametrize(
         "flags, expected",
