@@ -28,6 +28,7 @@ from catalog.expressions.nodes import (
     Object,
     Path,
     Pipe,
+    Slice,
     Step,
     Text,
     Try,
@@ -39,14 +40,16 @@ from catalog.expressions.plain_functions import (
     KEEPING,
     OF_INPUT,
     OF_INPUT_AND_ARGUMENT,
+    ORDERED,
     added,
     comparison,
     elements,
     index,
     negated,
+    sliced,
     truth,
 )
-from catalog.expressions.values import MAX_NUMBER, Fault, Meter, compared, printed, spend, type_name
+from catalog.expressions.values import MAX_NUMBER, Beyond, Fault, Meter, compared, printed, spend, type_name
 
 MAX_STEPS = 200_000
 """Steps of one evaluation of all expressions of a program; a step takes 0.05 to 0.2 µs."""
@@ -54,7 +57,7 @@ MAX_STEPS = 200_000
 Value: TypeAlias = Callable[[Json, Meter], Json]
 Values: TypeAlias = Callable[[Json, Meter, list[Json]], None]
 Plain: TypeAlias = Callable[[Json, Meter], tuple[Json, ...]]
-"""All results for a document. Raises `Fault`, `Exhausted` or `RecursionError`."""
+"""All results for a document. Raises `Fault`, `Beyond`, `Exhausted` or `RecursionError`."""
 
 
 class NotPlain(Exception):
@@ -107,7 +110,7 @@ def _result(value: Json) -> Json:
     kind = type(value)
     if kind is int or kind is float:
         if not -MAX_NUMBER <= value <= MAX_NUMBER:
-            raise Fault("a result is a number beyond 2^53")
+            raise Beyond("a result is a number beyond 2^53")
         if kind is float and value.is_integer():
             return int(value)
     return value
@@ -343,6 +346,18 @@ def _step(step: Step) -> One | Many:
         case Index(Literal(key), optional):
             one = One(lambda value, meter: index(value, key))
             return _attempt(_several(one), None) if optional else one
+        case Slice(start, end, optional):
+            bounds = _bound_of(start), _bound_of(end)
+            one = One(lambda value, meter: sliced(value, *bounds, meter))
+            return _attempt(_several(one), None) if optional else one
+    raise NotPlain
+
+
+def _bound_of(node: Node | None) -> int | None:
+    if node is None or (isinstance(node, Literal) and node.value is None):
+        return None
+    if isinstance(node, Literal) and type(node.value) is int:
+        return node.value
     raise NotPlain
 
 
@@ -645,7 +660,7 @@ def _called(function: Callable[[Json, Json, Meter], Json], argument: One) -> One
     return One(lambda value, meter: function(value, evaluate(value, meter), meter), argument.weight + 1)
 
 
-def _filter(signature: str, arguments: Sequence[One | Many]) -> One | Many:  # noqa: C901 - a table
+def _filter(signature: str, arguments: Sequence[One | Many]) -> One | Many:  # noqa: C901, PLR0912 - a table
     match signature:
         case "select/1":
             return _select(arguments[0])
@@ -659,6 +674,13 @@ def _filter(signature: str, arguments: Sequence[One | Many]) -> One | Many:  # n
             return _decided(_several(chained(arguments)), wanted=signature == "any/2")
         case "first/1":
             return _first(_several(arguments[0]))
+        case "last/1":
+            return chained([_array(_several(arguments[0])), Many(_last)])
+        case "with_entries/1":
+            entries = _array(_several(_then(_EACH, arguments[0])))
+            return chained([One(OF_INPUT["to_entries/0"]), entries, One(OF_INPUT["from_entries/0"])])
+        case "sort_by/1" | "group_by/1" | "unique_by/1" | "min_by/1" | "max_by/1":
+            return _ordered(signature, _several(arguments[0]))
         case "isempty/1":
             return _is_empty(_several(arguments[0]))
         case "empty/0":
@@ -715,6 +737,27 @@ def _first(body: Many) -> Many:
         out.extend(found[:1])
 
     return Many(run, body.weight + 1)
+
+
+def _last(value: Json, meter: Meter, out: list[Json]) -> None:
+    out.extend(value[-1:])
+
+
+def _ordered(signature: str, by: Many) -> One:
+    several, steps = by.run, by.weight
+
+    def run(value: Json, meter: Meter) -> Json:
+        if type(value) is not list:
+            raise Fault(f"an array is needed, not {type_name(value)}")
+        spend(meter, len(value) * steps)
+        keyed: list[tuple[list[Json], Json]] = []
+        for element in value:
+            key: list[Json] = []
+            several(element, meter, key)
+            keyed.append((key, element))
+        return ORDERED[signature](keyed, meter)
+
+    return One(run, steps + 1)
 
 
 def _is_empty(body: Many) -> One:

@@ -8,16 +8,19 @@ nothing. Missing here: what needs arguments that are evaluated in a way of their
 import math
 import re
 from collections.abc import Callable
+from functools import cmp_to_key
 from typing import TypeAlias
 
 from catalog.definition import Json
 from catalog.expressions.values import (
+    Beyond,
     Fault,
     Meter,
     compared,
     contains,
     exact,
     extreme,
+    in_order,
     printed,
     spend,
     type_name,
@@ -48,13 +51,24 @@ def elements(value: Json, meter: Meter) -> list[Json]:
 
 
 def index(value: Json, key: Json) -> Json:
-    """`value[key]` for a key that is a string or a number."""
+    """`value[key]` for a key that is a string or a number; what jq does with others is not done here."""
     if type(key) is str and (type(value) is dict or value is None):
         return None if value is None else value.get(key)
     if is_number(key) and (type(value) is list or value is None):
         at = math.floor(key)
         return value[at] if value is not None and -len(value) <= at < len(value) else None
-    raise Fault(f"cannot index {type_name(value)} with {type_name(key)}")
+    kind = Beyond if type(key) in (list, dict) and (type(value) is list or value is None) else Fault
+    raise kind(f"cannot index {type_name(value)} with {type_name(key)}")
+
+
+def sliced(value: Json, start: int | None, end: int | None, meter: Meter) -> Json:
+    """`value[start:end]`, of an array or a string."""
+    if value is None:
+        return None
+    if type(value) is not list and type(value) is not str:
+        raise Fault(f"cannot take a part of {type_name(value)}")
+    spend(meter, len(value) // (16 if type(value) is str else 1))
+    return value[start:end]
 
 
 # Arithmetic
@@ -77,20 +91,24 @@ def minus(left: Json, right: Json, meter: Meter) -> Json:
     """`left - right` for numbers; what jq does with arrays is not done here."""
     if is_number(left) and is_number(right):
         return exact(left - right)
-    raise Fault(f"{type_name(left)} and {type_name(right)} cannot be subtracted")
+    kind = Beyond if type(left) is list and type(right) is list else Fault
+    raise kind(f"{type_name(left)} and {type_name(right)} cannot be subtracted")
 
 
 def times(left: Json, right: Json, meter: Meter) -> Json:
     """`left * right` for numbers; what jq does with strings and objects is not done here."""
     if is_number(left) and is_number(right):
         return exact(left * right)
-    raise Fault(f"{type_name(left)} and {type_name(right)} cannot be multiplied")
+    types = {type_name(left), type_name(right)}
+    kind = Beyond if types in ({"string", "number"}, {"object"}) else Fault
+    raise kind(f"{type_name(left)} and {type_name(right)} cannot be multiplied")
 
 
 def divided(left: Json, right: Json, meter: Meter) -> Json:
     """`left / right` for numbers; what jq does with strings is not done here."""
     if not (is_number(left) and is_number(right)):
-        raise Fault(f"{type_name(left)} and {type_name(right)} cannot be divided")
+        kind = Beyond if type(left) is str and type(right) is str else Fault
+        raise kind(f"{type_name(left)} and {type_name(right)} cannot be divided")
     if right == 0:
         raise Fault("division by zero")
     return exact(left / right)
@@ -184,6 +202,33 @@ def _max(value: Json, meter: Meter) -> Json:
     return extreme(_array(value), meter, lambda order: order >= 0)
 
 
+def _sort(value: Json, meter: Meter) -> Json:
+    return in_order(_array(value), meter)
+
+
+def _unique(value: Json, meter: Meter) -> Json:
+    ordered = in_order(_array(value), meter)
+    return [element for at, element in enumerate(ordered) if at == 0 or compared(ordered[at - 1], element, meter) != 0]
+
+
+def _reverse(value: Json, meter: Meter) -> Json:
+    if value is None:
+        return []
+    if type(value) is not list:
+        raise Beyond(f"whether {type_name(value)} can be reversed differs between different jq")
+    spend(meter, len(value))
+    return value[::-1]
+
+
+def _from_entries(value: Json, meter: Meter) -> Json:
+    found = {}
+    for entry in elements(value, meter):
+        if not (type(entry) is dict and type(entry.get("key")) is str and "value" in entry):
+            raise Beyond("entries without a key that is a string and a value")
+        found[entry["key"]] = entry["value"]
+    return found
+
+
 def _array(value: Json) -> list[Json]:
     if type(value) is list:
         return value
@@ -257,13 +302,16 @@ OF_INPUT: dict[str, OfInput] = {
     "ceil/0": _rounding(math.ceil),
     "first/0": lambda value, meter: index(value, 0),
     "floor/0": _rounding(math.floor),
+    "from_entries/0": _from_entries,
     "keys/0": _keys,
     "last/0": lambda value, meter: index(value, -1),
     "length/0": _length,
     "max/0": _max,
     "min/0": _min,
     "not/0": lambda value, meter: not truth(value),
+    "reverse/0": _reverse,
     "round/0": _rounding(_half_away_from_zero),
+    "sort/0": _sort,
     "to_entries/0": _to_entries,
     "toboolean/0": _to_boolean,
     "tojson/0": lambda value, meter: printed([value], meter)[1:-1],
@@ -271,6 +319,7 @@ OF_INPUT: dict[str, OfInput] = {
     "tostring/0": printed,
     "trunc/0": _rounding(math.trunc),
     "type/0": lambda value, meter: type_name(value),
+    "unique/0": _unique,
 }
 
 # Functions of the input that keep it or drop it
@@ -291,10 +340,12 @@ KEEPING: dict[str, Callable[[Json], bool]] = {
 
 
 def _has(value: Json, key: Json, meter: Meter) -> Json:
-    if type(key) is str and (type(value) is dict or value is None):
-        return value is not None and key in value
-    if is_number(key) and (type(value) is list or value is None):
-        return value is not None and 0 <= int(key) < len(value)
+    if value is None:
+        return False
+    if type(key) is str and type(value) is dict:
+        return key in value
+    if is_number(key) and type(value) is list:
+        return 0 <= int(key) < len(value)
     raise Fault(f"cannot check whether {type_name(value)} has a {type_name(key)} key")
 
 
@@ -352,6 +403,47 @@ OF_INPUT_AND_ARGUMENT: dict[str, OfInputAndArgument] = {
     "startswith/1": _starts_with,
 }
 """`join/1` only with a string for its argument."""
+
+
+# Functions of an array whose elements have been given keys
+
+Keyed: TypeAlias = list[tuple[list[Json], Json]]
+
+
+def _by_key(keyed: Keyed, meter: Meter) -> Keyed:
+    def order(left: tuple[list[Json], Json], right: tuple[list[Json], Json]) -> int:
+        return compared(left[0], right[0], meter)
+
+    spend(meter, len(keyed) * len(keyed).bit_length())
+    return sorted(keyed, key=cmp_to_key(order))
+
+
+def _grouped(keyed: Keyed, meter: Meter) -> list[list[Json]]:
+    groups: list[list[Json]] = []
+    last: list[Json] | None = None
+    for key, element in _by_key(keyed, meter):
+        if last is None or compared(last, key, meter) != 0:
+            groups.append([])
+        groups[-1].append(element)
+        last = key
+    return groups
+
+
+def _best(keyed: Keyed, meter: Meter, better: Callable[[int], bool]) -> Json:
+    best: tuple[list[Json], Json] | None = None
+    for pair in keyed:
+        if best is None or better(compared(pair[0], best[0], meter)):
+            best = pair
+    return best[1] if best is not None else None
+
+
+ORDERED: dict[str, Callable[[Keyed, Meter], Json]] = {
+    "group_by/1": _grouped,
+    "max_by/1": lambda keyed, meter: _best(keyed, meter, lambda order: order >= 0),
+    "min_by/1": lambda keyed, meter: _best(keyed, meter, lambda order: order < 0),
+    "sort_by/1": lambda keyed, meter: [element for _, element in _by_key(keyed, meter)],
+    "unique_by/1": lambda keyed, meter: [group[0] for group in _grouped(keyed, meter)],
+}
 
 
 def comparison(operator: str) -> OfInputAndArgument:

@@ -216,21 +216,28 @@ class _Parser:
         """One step of a path; a `?` right behind it belongs to it."""
         if self._next.kind is Kind.FIELD:
             return Field(self._take().text, self._accept("?"))
-        after = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
-        if self._sees(".") and (after.kind in (Kind.QUOTE, Kind.FORMAT) or after.text == "["):
+        dotted = False
+        if self._sees(".") and (self._string_at(self._at + 1) or self._tokens[self._at + 1].text == "["):
             self._at += 1
+            dotted = True
         if self._sees("["):
-            return self._bracket()
-        if self._at and self._tokens[self._at - 1].text == "." and self._next.kind in (Kind.QUOTE, Kind.FORMAT):
+            return self._bracket(sliceable=not dotted)
+        if self._at and self._tokens[self._at - 1].text == "." and self._string_at(self._at):
             return _step_to(self._string(), optional=self._accept("?"))
         return None
 
-    def _bracket(self) -> Step:
+    def _string_at(self, at: int) -> bool:
+        """Whether a string starts there, with or without a format before it."""
+        if self._tokens[at].kind is Kind.FORMAT:
+            at += 1
+        return self._tokens[at].kind is Kind.QUOTE
+
+    def _bracket(self, *, sliceable: bool) -> Step:
         self._expect("[")
         if self._accept("]"):
             return Each(self._accept("?"))
-        start = None if self._sees(":") else self._expression(_PIPE)
-        if not self._accept(":"):
+        start = None if sliceable and self._sees(":") else self._expression(_PIPE)
+        if not (sliceable and self._accept(":")):
             self._expect("]")
             assert start is not None
             return _step_to(start, optional=self._accept("?"))
@@ -265,7 +272,7 @@ class _Parser:
                 self._at += 1
                 return Call(name, self._arguments(), column)
             case Token(Kind.FORMAT, name, column):
-                if self._tokens[self._at + 1].kind is Kind.QUOTE:
+                if self._string_at(self._at):
                     return self._string()
                 self._at += 1
                 return Format(name, column)
@@ -360,9 +367,7 @@ class _Parser:
             case Token(Kind.VARIABLE, name, column):
                 self._at += 1
                 return Variable(name, column)
-            case Token(Kind.QUOTE):
-                return self._string()
-            case Token(Kind.FORMAT) if self._tokens[self._at + 1].kind is Kind.QUOTE:
+            case Token(Kind.QUOTE | Kind.FORMAT) if self._string_at(self._at):
                 return self._string()
         raise self._unexpected("an object's key")
 

@@ -7,6 +7,7 @@ visit in `meter[0]` and give up when it is spent.
 import json
 import math
 from collections.abc import Callable
+from functools import cmp_to_key
 from typing import TypeAlias
 
 from catalog.definition import Json
@@ -22,8 +23,12 @@ class Fault(Exception):
     """The expression fails on this document, as jq would; the message tells nothing of the document but types."""
 
 
+class Beyond(Exception):
+    """jq has a result here, which Python does not compute. Like `Exhausted`, no part of an expression may catch it."""
+
+
 class Exhausted(Exception):
-    """The steps are spent. No part of an expression may catch it."""
+    """The steps are spent."""
 
 
 _RANKS = {type(None): 0, bool: 1, int: 3, float: 3, str: 4, list: 5, dict: 6}
@@ -51,10 +56,10 @@ def spend(meter: Meter, steps: int) -> None:
 
 
 def exact(number: float) -> int | float:
-    """A computed number; raises `Fault` when jq could not hold it exactly."""
+    """A computed number; raises `Beyond` when jq could not hold it exactly."""
     if -MAX_NUMBER <= number <= MAX_NUMBER:
         return number
-    raise Fault("a number beyond 2^53")
+    raise Beyond("a number beyond 2^53")
 
 
 def compared(left: Json, right: Json, meter: Meter) -> int:
@@ -93,6 +98,15 @@ def _compared_objects(left: dict[str, Json], right: dict[str, Json], meter: Mete
         if order := compared(left[key], right[key], meter):
             return order
     return 0
+
+
+def in_order(elements: list[Json], meter: Meter) -> list[Json]:
+    """The elements sorted; equal ones stay in the order they had."""
+    count = len(elements)
+    spend(meter, count * count.bit_length())
+    if {type(element) for element in elements} in ({str}, {int}):
+        return sorted(elements)
+    return sorted(elements, key=cmp_to_key(lambda left, right: compared(left, right, meter)))
 
 
 def extreme(elements: list[Json], meter: Meter, better: Callable[[int], bool]) -> Json:
@@ -148,5 +162,5 @@ def _number(number: float) -> str:
     text = str(int(number) if math.isfinite(number) and number == int(number) else number)
     if "e" in text or "n" in text:
         # jq's releases print these differently.
-        raise Fault("a very small number can't be printed the same everywhere")
+        raise Beyond("a very small number is printed differently by different jq")
     return text
