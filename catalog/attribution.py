@@ -46,7 +46,7 @@ class PodReading:
         program = structure.compiled.selection
         self.structure = structure
         self._pod = pod
-        self._results = Results(program.sources, program.evaluate(pod, isolated))
+        self._results = Results(structure.definition, program.sources, program.evaluate(pod, isolated))
 
     def attribution(self) -> Attribution | Unknown | None:
         """The pod's component: the first leaf whose selector holds; `None` when no leaf claims it.
@@ -170,7 +170,7 @@ class PodReading:
             if isinstance(found, Unknown):
                 return found
             if found in (None, ""):
-                return Unknown(f"{path.path}: the pod has no such grouping key")
+                return Unknown(f"{self._results.place(path)}: the pod has no such grouping key")
             keys.append(printed(found))
         return tuple(keys)
 

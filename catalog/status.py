@@ -32,7 +32,7 @@ def statuses(
     mapping = compiled.definition.root.status
     if mapping is None:
         return (Status.UNDEFINED,)
-    results = Results(compiled.status.sources, compiled.status.evaluate(obj, isolated))
+    results = Results(compiled.definition, compiled.status.sources, compiled.status.evaluate(obj, isolated))
     phase, conditions = _phase(mapping, results), _conditions(mapping.conditions, results)
     found = tuple(
         status
@@ -52,7 +52,7 @@ def conditions_of(
     mapping = compiled.definition.root.status
     if mapping is None:
         return "", ()
-    results = Results(compiled.status.sources, compiled.status.evaluate(obj, isolated))
+    results = Results(compiled.definition, compiled.status.sources, compiled.status.evaluate(obj, isolated))
     return _phase(mapping, results), tuple(_conditions(mapping.conditions, results).values())
 
 

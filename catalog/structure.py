@@ -5,6 +5,7 @@ remembered for every workload of a cluster. A number that cannot be known exactl
 one component's trouble is its own, the others are resolved all the same (definitions.md, section 3).
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -169,10 +170,15 @@ def add_gpus(amounts: Iterable[Decimal | Unknown]) -> Decimal | Unknown:
 class Results:
     """Outcomes of a program by expression, with the one-value rules of the language."""
 
-    __slots__ = ("_outcomes",)
+    __slots__ = ("_definition", "_outcomes")
 
-    def __init__(self, sources: Sequence[str], outcomes: Sequence[Outcome]) -> None:
+    def __init__(self, definition: Definition, sources: Sequence[str], outcomes: Sequence[Outcome]) -> None:
+        self._definition = definition
         self._outcomes = dict(zip(sources, outcomes, strict=True))
+
+    def place(self, expression: Expression) -> str:
+        """Where an expression stands, for people: `worker replicasPath`."""
+        return place_of(self._definition, expression)
 
     def all(self, expression: Expression) -> Outcome:
         """Every result of the expression, or its failure."""
@@ -182,18 +188,18 @@ class Results:
         """The expression's single result; anything else is unknown."""
         outcome = self._outcomes[expression.text]
         if isinstance(outcome, Failure):
-            return Unknown(f"{expression.path}: {outcome.reason}")
+            return Unknown(f"{self.place(expression)}: {outcome.reason}")
         if len(outcome) != 1:
-            return Unknown(f"{expression.path}: {len(outcome)} results where one was expected")
+            return Unknown(f"{self.place(expression)}: {len(outcome)} results where one was expected")
         return outcome[0]
 
     def per_instance(self, expression: Expression, ids: Sequence[str]) -> tuple[Json, ...] | Unknown:
         """Exactly one result for each instance, paired by position."""
         outcome = self._outcomes[expression.text]
         if isinstance(outcome, Failure):
-            return Unknown(f"{expression.path}: {outcome.reason}")
+            return Unknown(f"{self.place(expression)}: {outcome.reason}")
         if len(outcome) != len(ids):
-            return Unknown(f"{expression.path}: {len(outcome)} results for {len(ids)} instances")
+            return Unknown(f"{self.place(expression)}: {len(outcome)} results for {len(ids)} instances")
         return outcome
 
 
@@ -211,7 +217,7 @@ def resolve(
     evaluated outside the process. Never raises for what the object contains.
     """
     definition = compiled.definition
-    results = Results(compiled.structure.sources, compiled.structure.evaluate(obj, isolated))
+    results = Results(definition, compiled.structure.sources, compiled.structure.evaluate(obj, isolated))
     existing = _existing_leaves(definition, results)
     claims = _claim_templates(obj)
     resolved = tuple(_leaf(component, fault, results, policy, claims) for component, fault in existing)
@@ -239,6 +245,19 @@ def _totals(compiled: CompiledDefinition, resolved: Sequence[Leaf]) -> tuple[int
         return elsewhere, elsewhere
     instances = [instance for leaf in resolved for instance in leaf.instances]
     return add_counts(each.pods for each in instances), add_gpus(each.gpu_total for each in instances)
+
+
+_PART = re.compile(r"(childComponents|podGroups)\[(\d+)\]")
+
+
+def place_of(definition: Definition, expression: Expression) -> str:
+    """Where an expression stands, by the name of its component or gang group and its own field."""
+    field_name = expression.path.rpartition(".")[2]
+    part = _PART.search(expression.path)
+    if part is None:
+        return f"{definition.root.name} {field_name}"
+    named = definition.children if part[1] == "childComponents" else definition.gang_groups
+    return f"{named[int(part[2])].name} {field_name}"
 
 
 def _text(value: Json) -> str:
@@ -295,14 +314,13 @@ def _instance_ids(component: Component, results: Results) -> tuple[str, ...] | U
     if component.instance_ids is None:
         return ("",)
     outcome = results.all(component.instance_ids)
-    where = component.instance_ids.path
     if isinstance(outcome, Failure):
-        return Unknown(f"{where}: {outcome.reason}")
+        return Unknown(f"{results.place(component.instance_ids)}: {outcome.reason}")
     ids = tuple(id_ for id_ in outcome if isinstance(id_, str) and id_)
     if len(ids) != len(outcome):
-        return Unknown(f"{where}: an instance id is not a non-empty string")
+        return Unknown(f"{results.place(component.instance_ids)}: an instance id is not a non-empty string")
     if len(set(ids)) != len(ids):
-        return Unknown(f"{where}: two instances have the same id")
+        return Unknown(f"{results.place(component.instance_ids)}: two instances have the same id")
     return ids
 
 
@@ -314,17 +332,23 @@ def _counts(component: Component, results: Results, ids: Sequence[str]) -> Seque
     values = results.per_instance(component.scale.replicas, ids)
     if isinstance(values, Unknown):
         return [values] * len(ids)
-    return [_count(value, component.scale.replicas.path) for value in values]
+    return [_count(value, results, component.scale.replicas) for value in values]
 
 
-def _count(value: Json, where: str) -> int | Unknown:
-    """A number of pods from a jq result: a whole number, or a string of one; never negative."""
+def _count(value: Json, results: Results, expression: Expression) -> int | Unknown:
+    """A number of pods from a jq result, or why it is none."""
+    number = _pods(value)
+    if number is not None:
+        return number
     if value is None:
-        return Unknown(f"{where}: the number of pods is not stated in this object")
+        return Unknown(f"{results.place(expression)}: the number of pods is not stated in this object")
+    return Unknown(f"{results.place(expression)}: {_shown(value)} is not a number of pods")
+
+
+def _pods(value: Json) -> int | None:
+    """A whole number, or a string of one; never negative, never more than an int32."""
     number = whole_number(value)
-    if number is None or not 0 <= number <= MAX_COUNT:
-        return Unknown(f"{where}: {_shown(value)} is not a number of pods")
-    return number
+    return number if number is not None and 0 <= number <= MAX_COUNT else None
 
 
 def whole_number(value: Json) -> int | None:
@@ -365,8 +389,7 @@ def _bound(expression: Expression | None, results: Results, ids: Sequence[str]) 
     values = results.per_instance(expression, ids) if expression is not None else None
     if values is None or isinstance(values, Unknown):
         return [None] * len(ids)
-    counts = [_count(value, "") for value in values]
-    return [None if isinstance(count, Unknown) else count for count in counts]
+    return [_pods(value) for value in values]
 
 
 DeviceCounts = tuple[Decimal | Unknown, Mapping[str, Decimal]]
@@ -547,7 +570,7 @@ def _gang_ids(group: GangGroup, results: Results, ids: Sequence[str]) -> Mapping
     if isinstance(values, Unknown):
         return values
     if not all(isinstance(value, str) for value in values):
-        return Unknown(f"{group.gang_id.path}: a gang id is not a string")
+        return Unknown(f"{results.place(group.gang_id)}: a gang id is not a string")
     return dict(zip(ids, values, strict=True))
 
 
@@ -583,13 +606,13 @@ def _stated_numbers(
         return {}
     outcome = results.all(expression)
     if isinstance(outcome, Failure):
-        return {"": Unknown(f"{expression.path}: {outcome.reason}")}
+        return {"": Unknown(f"{results.place(expression)}: {outcome.reason}")}
     if len(outcome) == 1:
-        return {} if outcome[0] is None and absent_is_fine else {"": _count(outcome[0], expression.path)}
+        return {} if outcome[0] is None and absent_is_fine else {"": _count(outcome[0], results, expression)}
     if len(outcome) != len(ids):
-        return {"": Unknown(f"{expression.path}: {len(outcome)} results for {len(ids)} instances")}
+        return {"": Unknown(f"{results.place(expression)}: {len(outcome)} results for {len(ids)} instances")}
     stated = zip(ids, outcome, strict=True)
-    return {id_: _count(value, expression.path) for id_, value in stated if value is not None or not absent_is_fine}
+    return {id_: _count(value, results, expression) for id_, value in stated if value is not None or not absent_is_fine}
 
 
 def _sizes_by_gang_id(members: Sequence[Leaf], gang_ids: Mapping[str, str]) -> Mapping[str, int | Unknown]:

@@ -40,7 +40,7 @@ def test_a_count_is_a_whole_number_or_a_string_of_one(value: Any, expected: int)
     assert {"worker": {"": expected}} == counts(structure)
 
 
-@pytest.mark.parametrize("value", [-1, 1.5, True, False, "x", "1.5 ", "", [], {}, "١", 2**31])
+@pytest.mark.parametrize("value", [-1, 1.5, True, False, "x", "1.5 ", "", [], {}, "\u0661", 2**31])
 def test_anything_else_is_no_count(value: Any) -> None:
     """A negative count, a fraction, a boolean, another string: unknown, with the expression's place."""
     structure = resolved(definition(children=ONE), train(worker={"replicas": value, "template": template()}))
