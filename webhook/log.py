@@ -6,8 +6,10 @@ at level debug only.
 This module must not know what is logged by whom, nor settings: level and format are arguments.
 """
 
+import asyncio
 import logging
 import sys
+import time
 import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -23,38 +25,73 @@ Logger: TypeAlias = FilteringBoundLogger
 _JSON_OPTIONS = orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS
 _MAX_FRAMES = 20
 
+FLUSH_SECONDS = 0.1
+"""How long the line of an admission may wait for others."""
+
+MAX_WAITING = 256
+"""Lines that wait at most: to make them takes less than a millisecond, in which nobody is answered."""
+
 
 class AdmissionLog:
     """Writes the line of each admission, cheaply: at a level above info it costs a comparison.
 
-    JSON goes around structlog's machinery (two thirds of a line's cost) to the same stream in the same form.
+    In a running event loop JSON lines are made and written together, up to a tenth of a second later: that takes a
+    third of the time, and one write. `flush` writes what is waiting; whoever ends the process calls it.
     """
 
-    __slots__ = ("_logger", "_stream", "enabled")
+    __slots__ = ("_logger", "_stream", "_waiting", "enabled")
 
     def __init__(self, logger: Logger, stream: BinaryIO | None) -> None:
         self.enabled = logger.is_enabled_for(logging.INFO)
         self._logger = logger
         self._stream = stream
+        self._waiting: list[tuple[float, str, float, Mapping[str, Any]]] = []
 
     def line(self, outcome: str, seconds: float, facts: Mapping[str, Any]) -> None:
         """Log one admission; `facts` are the core's (kind, namespace, name, uid, operation …)."""
         if not self.enabled:
             return
-        spent = round(seconds * 1000, 3)
         if self._stream is None:
-            self._logger.info("admission", outcome=outcome, milliseconds=spent, **facts)
+            self._logger.info("admission", outcome=outcome, milliseconds=round(seconds * 1000, 3), **facts)
             return
-        line = {
-            "time": datetime.now(UTC),
-            "level": "info",
-            "event": "admission",
-            "outcome": outcome,
-            "milliseconds": spent,
-            **facts,
-        }
-        self._stream.write(orjson.dumps(line, default=str, option=_JSON_OPTIONS | orjson.OPT_APPEND_NEWLINE))
-        self._stream.flush()
+        self._waiting.append((time.time(), outcome, seconds, facts))
+        if len(self._waiting) == 1:
+            self._flush_soon()
+        elif len(self._waiting) >= MAX_WAITING:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the lines that are waiting."""
+        waiting, self._waiting = self._waiting, []
+        if self._stream is not None and waiting:
+            self._stream.write(b"".join(_admission_line(*entry) for entry in waiting))
+            self._stream.flush()
+
+    def _flush_soon(self) -> None:
+        try:
+            asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)
+        except RuntimeError:  # no loop is running
+            self.flush()
+
+
+def _admission_line(moment: float, outcome: str, seconds: float, facts: Mapping[str, Any]) -> bytes:
+    line = {
+        "time": datetime.fromtimestamp(moment, UTC),
+        "level": "info",
+        "event": "admission",
+        "outcome": outcome,
+        "milliseconds": round(seconds * 1000, 3),
+        **facts,
+    }
+    return _dumped(line) + b"\n"
+
+
+def _dumped(line: Mapping[str, Any]) -> bytes:
+    """The line as JSON; one that can't be JSON is written in Python's spelling, so that it isn't lost."""
+    try:
+        return orjson.dumps(line, default=str, option=_JSON_OPTIONS)
+    except TypeError:
+        return orjson.dumps({key: ascii(value) for key, value in line.items()})
 
 
 def build(level: str, form: str, stream: BinaryIO | None = None) -> tuple[Logger, AdmissionLog]:
@@ -85,8 +122,7 @@ def adopt_standard_logging(logger: Logger) -> None:
 
 def _json_line(_logger: WrappedLogger, level: str, event: EventDict) -> bytes:
     """One line of JSON: time and level first."""
-    line = {"time": datetime.now(UTC), "level": level, **event}
-    return orjson.dumps(line, default=str, option=_JSON_OPTIONS)
+    return _dumped({"time": datetime.now(UTC), "level": level, **event})
 
 
 def _for_people(stream: BinaryIO) -> list[Processor]:

@@ -191,6 +191,7 @@ async def serve(
     finally:
         following.cancel()
         await server.close()
+        admissions.flush()
     logger.info("left")
 
 

@@ -5,7 +5,7 @@ import io
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from tests.webhook.polling import until
 from webhook.admit import Answer
 from webhook.handler import Admission
 from webhook.health import Check
-from webhook.log import build
+from webhook.log import AdmissionLog, build
 from webhook.metrics import Metrics
 from webhook.options import Address
 from webhook.review import Verdict, decode, encode
@@ -121,8 +121,8 @@ class Served:
     certificate: ServingCertificate
     metrics: Metrics
     log: io.BytesIO
+    admissions: AdmissionLog
     session: aiohttp.ClientSession
-    lines_seen: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def url(self) -> str:
@@ -149,6 +149,7 @@ class Served:
 
     def logged(self, event: str) -> list[dict[str, Any]]:
         """The lines of the log with that event."""
+        self.admissions.flush()
         lines = [orjson.loads(line) for line in self.log.getvalue().splitlines()]
         return [line for line in lines if line["event"] == event]
 
@@ -195,6 +196,7 @@ async def serving(
                 certificate=certificate,
                 metrics=metrics,
                 log=log,
+                admissions=admissions,
                 session=session,
             )
     finally:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from webhook.log import adopt_standard_logging, build
+from tests.webhook.polling import until
+from webhook.log import MAX_WAITING, adopt_standard_logging, build
 
 FACTS = {"kind": "Pod", "namespace": "team-a", "name": "train-0", "uid": "c0ffee", "operation": "CREATE"}
 
@@ -52,6 +53,15 @@ class TestJson:
         logger.info("odd", value={1: {"a"}})
 
         assert json.loads(stream.getvalue())["value"] == {"1": "{'a'}"}
+
+    def test_loses_no_line_that_is_no_json(self) -> None:
+        """Text that no encoding can hold is escaped."""
+        stream = io.BytesIO()
+        logger, admissions = build("info", "json", stream)
+        logger.info("odd", name="\ud800")
+        admissions.line("stamped", 0.001, {**FACTS, "name": "\ud800"})
+
+        assert [json.loads(line)["name"] for line in stream.getvalue().splitlines()] == ["'\\ud800'"] * 2
 
     def test_leaves_out_what_is_below_the_level(self) -> None:
         """At warning, information isn't logged."""
@@ -116,6 +126,32 @@ class TestAdmissionLog:
         assert "admission" in text
         assert "namespace=team-a" in text
         assert "\x1b" not in text
+
+    async def test_is_written_with_others_in_a_moment(self) -> None:
+        """In a running loop lines are written together, a tenth of a second later, in order, each with its own time."""
+        stream = io.BytesIO()
+        _, admissions = build("info", "json", stream)
+        for name in ("a", "b", "c"):
+            admissions.line("stamped", 0.001, {**FACTS, "name": name})
+
+        assert stream.getvalue() == b""
+        await until(stream.getvalue)
+        lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+        assert [line["name"] for line in lines] == ["a", "b", "c"]
+        assert lines[0]["time"] < lines[2]["time"]
+
+    async def test_waits_for_a_bounded_number_of_others(self) -> None:
+        """Many lines in one turn of the loop are written before they take long to make."""
+        stream = io.BytesIO()
+        _, admissions = build("info", "json", stream)
+        for _ in range(MAX_WAITING + 1):
+            admissions.line("stamped", 0.001, FACTS)
+
+        assert stream.getvalue().count(b"\n") == MAX_WAITING
+        admissions.flush()
+        assert stream.getvalue().count(b"\n") == MAX_WAITING + 1
+        admissions.flush()
+        assert stream.getvalue().count(b"\n") == MAX_WAITING + 1
 
     def test_is_silent_above_info(self) -> None:
         """At level warning nothing is written, and the caller can see that beforehand."""

@@ -126,10 +126,12 @@ class TestFailure:
 class TestDeadline:
     """An admission that takes too long."""
 
-    @pytest.mark.parametrize("target", ["/mutate?timeout=200ms", "/mutate?x=1&timeout=0.2s", "/mutate"])
-    async def test_admits_before_the_sender_gives_up(self, target: str) -> None:
+    @pytest.mark.parametrize(
+        "target, limit", [("/mutate?timeout=900ms", 0.9), ("/mutate?x=1&timeout=0.9s", 0.9), ("/mutate", 1.5)]
+    )
+    async def test_admits_before_the_sender_gives_up(self, target: str, limit: float) -> None:
         """The answer comes within what the request or the settings allow, unpatched, with a warning."""
-        async with serving(hang, settings=settings_with(deadline=0.3)) as served:
+        async with serving(hang, settings=settings_with(deadline=1.5)) as served:
             began = asyncio.get_running_loop().time()
             status, response = await served.ask(review("u-1"), target=target)
             took = asyncio.get_running_loop().time() - began
@@ -137,7 +139,7 @@ class TestDeadline:
             assert status == 200
             warning = assert_admitted_unpatched(response, "u-1")
             assert warning == "workload-stamp: admitted without stamps: it was not worked out in time"
-            assert 0.1 <= took < (0.2 if "200ms" in target or "0.2s" in target else 0.3)
+            assert limit / 2 <= took < limit
             assert served.counted("admissions_total", kind="Pod", operation="CREATE", outcome="deadline") == 1
             assert served.logged("admission overran its deadline")[0]["uid"] == "u-1"
             assert served.counted("failures_total", where="admission") == 0
@@ -154,7 +156,7 @@ class TestDeadline:
             for timeout in ("10s", "1s", "nonsense", ""):
                 await served.ask(review(), target=f"/mutate?timeout={timeout}")
 
-        assert given == pytest.approx([1.6, 0.8, 1.6, 1.6], abs=0.1)
+        assert given == pytest.approx([1.6, 0.8, 1.6, 1.6], abs=0.3)
 
     async def test_cancels_the_admission(self) -> None:
         """Nothing goes on working on an answer that nobody waits for."""
@@ -230,14 +232,23 @@ class TestOverload:
 
     async def test_is_logged_once_a_second_at_most(self) -> None:
         """Telling of overload must not add to it."""
-        async with serving(hang, settings=settings_with(max_in_flight=1)) as served:
-            busy = asyncio.create_task(served.ask(review("u-1"), target="/mutate?timeout=400ms"))
+        going = asyncio.Event()
+
+        async def waits(body: bytes, deadline: float) -> Answer:
+            await going.wait()
+            return await admit(body, deadline)
+
+        async with serving(waits, settings=settings_with(max_in_flight=1, deadline=30.0)) as served:
+            busy = asyncio.create_task(served.ask(review("u-1"), target="/mutate?timeout=30s"))
             await until(lambda: served.counted("admissions_in_flight") == 1)
+            began = asyncio.get_running_loop().time()
             for number in range(20):
                 await served.ask(review(f"u-{number}"))
+            took = asyncio.get_running_loop().time() - began
+            going.set()
             await busy
 
-            assert len(served.logged("overloaded")) == 1
+            assert 1 <= len(served.logged("overloaded")) <= 1 + took
 
 
 class TestBrokenReviews:
