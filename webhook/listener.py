@@ -5,6 +5,7 @@ This module must not know what is answered, or when the service starts and stops
 
 import asyncio
 import errno
+import logging
 import os
 import socket
 import ssl
@@ -13,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from webhook.options import Address
 
@@ -74,6 +76,7 @@ class Listener:
             keepalive_timeout=keep_alive,
             lingering_time=GOODBYE_SECONDS,
             access_log=None,
+            logger=_http_logger(),
             auto_decompress=False,
         )
         self._server: asyncio.Server | None = None
@@ -119,6 +122,21 @@ class Listener:
         self._protocol.pre_shutdown()
         await self._protocol.shutdown(timeout=GOODBYE_SECONDS)
         await self._protocol.gone()
+
+
+def _http_logger() -> logging.Logger:
+    """What aiohttp complains to."""
+    logger = logging.getLogger(__name__)
+    logger.addFilter(_at_its_level)
+    return logger
+
+
+def _at_its_level(record: logging.LogRecord) -> bool:
+    """A request that is no HTTP is its sender's fault and gets its 400: aiohttp's error, our debug."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, HttpProcessingError):
+        record.levelno, record.levelname = logging.DEBUG, logging.getLevelName(logging.DEBUG)
+    return True
 
 
 def bound_socket(address: Address) -> socket.socket:

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import logging
 import ssl
 import zlib
 from collections.abc import AsyncIterator
@@ -211,8 +212,8 @@ class TestRefusal:
             b"GET /" + b"a" * 10_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n",
         ],
     )
-    async def test_of_what_is_no_http(self, head: bytes) -> None:
-        """What can't be parsed gets 400, never a 5xx, and harms nobody else."""
+    async def test_of_what_is_no_http(self, head: bytes, caplog: pytest.LogCaptureFixture) -> None:
+        """What can't be parsed gets 400, never a 5xx, harms nobody else, and is no error in the log."""
         async with serving() as served:
             connection = await served.dial()
             connection.writer.write(head)
@@ -220,6 +221,7 @@ class TestRefusal:
             assert b" 400 " in await connection.reader.readline()
             await connection.close()
             assert (await served.ask(review()))[0] == 200
+            assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
 
     async def test_of_plaintext(self) -> None:
         """A client without TLS is dropped, and harms nobody else."""
