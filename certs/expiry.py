@@ -72,6 +72,11 @@ def bundle(*parts: bytes) -> bytes:
     return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in dict.fromkeys(certificates))
 
 
+def single_certificates(pem: bytes) -> tuple[bytes, ...]:
+    """Each certificate of a bundle by itself, in order. Raises CertificateError."""
+    return tuple(certificate.public_bytes(Encoding.PEM) for certificate in read_certificates(pem))
+
+
 def trusted_by(pair: KeyPair, trusted: bytes) -> bool:
     """Whether a client that trusts the bundle `trusted` trusts the pair's certificate, time aside."""
     try:

@@ -179,6 +179,9 @@ class Settings:
     lease_duration: float = option(15.0, duration(2, 3600), CLUSTER, "How long a lease holds without renewal.")
     lease_renewal: float = option(2.0, duration(0.5, 3600), CLUSTER, "How often it is renewed.")
     reconcile_rate: float = option(10.0, number(0.1, 10_000), CLUSTER, "Objects a second that upkeep may write.")
+    reconcile_interval: float = option(
+        60.0, duration(1, 86400), CLUSTER, "How often upkeep looks through all objects for what admission could not do."
+    )
     owner_cache_size: int = option(20_000, whole(100, 10**7), CLUSTER, "Owners that are remembered.")
     owner_get_rate: float = option(100.0, number(1, 100_000), CLUSTER, "Owners a second that may be read, lastingly.")
     owner_get_burst: int = option(1500, whole(1, 10**6), CLUSTER, "Owners that may be read at once.")

@@ -24,6 +24,7 @@ from webhook.cluster.runtime import ClusterRuntime, Upkeep
 from webhook.cluster.telemetry import ClusterMetrics
 from webhook.definitions import DefinitionsInForce, Source
 from webhook.documents import DocumentOwners, NoOwnersKnown
+from webhook.health import Check
 from webhook.isolation import WorkerIsolation
 from webhook.log import AdmissionLog, Logger, adopt_standard_logging, build
 from webhook.metrics import Metrics
@@ -96,6 +97,7 @@ async def _serve(settings: Settings, policy: Policy, logger: Logger, admissions:
             await load_folder(settings.definitions_dir, definitions)
             await stack.enter_async_context(follow_folder(settings.definitions_dir, definitions, logger))
         owners: OwnerSource
+        checks: dict[str, Check] = {"definitions": lambda: None if definitions.catalog else "no definition is in force"}
         if access is not None:
             cluster = ClusterRuntime.running(
                 _upkeep(settings, access, authority),
@@ -105,15 +107,17 @@ async def _serve(settings: Settings, policy: Policy, logger: Logger, admissions:
                 isolated=isolation.outcomes_soon,
                 on_pair=_replacing(certificate, logger),
                 is_serving=lambda: started.serving and certificate.fault() is None,
-                log=logger.info,
+                logger=logger,
+                count=metrics.failed,
             )
-            owners = (await stack.enter_async_context(cluster)).owners
+            runtime = await stack.enter_async_context(cluster)
+            owners, checks["cluster"] = runtime.owners, runtime.fault
         else:
             owners = _standalone_owners(settings, policy, logger)
         await serve(
             settings,
             Admission(lambda: definitions.catalog, policy, owners, isolation),
-            ready_checks={"definitions": lambda: None if definitions.catalog else "no definition is in force"},
+            ready_checks=checks,
             certificate=certificate,
             metrics=metrics,
             logger=logger,
@@ -208,6 +212,7 @@ def _upkeep(settings: Settings, access: Access, authority: bytes | None) -> Upke
         lease_duration=settings.lease_duration,
         lease_renewal=settings.lease_renewal,
         reconcile_rate=settings.reconcile_rate,
+        reconcile_interval=settings.reconcile_interval,
         owner_cache_size=settings.owner_cache_size,
         owner_get_rate=settings.owner_get_rate,
         owner_get_burst=settings.owner_get_burst,

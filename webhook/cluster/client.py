@@ -5,7 +5,7 @@ The library gives kubeconfig, contexts, exec plugins, tokens and their renewal; 
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,12 @@ METADATA_ONLY_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.i
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+
+REQUEST_TIMEOUT = 30.0
+"""Seconds for one request and its answer, unless the caller says otherwise: the library itself would wait for ever."""
+
+SILENCE = 90.0
+"""Seconds without a byte after which a watch counts as cut; the API server sends a bookmark about every minute."""
 
 MAX_LINE = 4 * 1024 * 1024
 """Bytes of one watch event; etcd holds objects of 1.5 MiB, JSON escapes included."""
@@ -161,10 +167,12 @@ class ApiServer:
         label_selector: str = "",
         field_selector: str = "",
         within: float = 300.0,
+        on_open: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[Event]:
         """Events after `resource_version`, until the server ends the watch, after about `within` seconds.
 
-        Raises `ApiError` (410 when the version is too old) or `ConnectionFault`.
+        `on_open` is called once the server has begun to answer. Raises `ApiError` (410 when the version is too old) or
+        `ConnectionFault`.
         """
         query = {
             "watch": "true",
@@ -176,11 +184,12 @@ class ApiServer:
         }
         query = {key: value for key, value in query.items() if value}
         accept = METADATA_ONLY if metadata_only else None
-        silence = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=within + 30)
+        silence = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=SILENCE)
         response = await self._send("GET", path, query=query, accept=accept, within=silence)
         try:
             if response.status != 200:
                 _answer(response, await response.read())
+            on_open()
             async for line in _lines(response):
                 yield _event(line)
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -211,9 +220,9 @@ class ApiServer:
                 headers=headers,
                 body=body,
                 _preload_content=False,
-                _request_timeout=within,
+                _request_timeout=REQUEST_TIMEOUT if within is None else within,
             )
-        except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError, kubernetes_config.ConfigException) as error:
             raise ConnectionFault(_sentence(error, self.host)) from error
         return response
 
@@ -229,6 +238,8 @@ def _impersonation_headers(access: Access) -> dict[str, str]:
 
 async def _configuration(access: Access) -> kubernetes.Configuration:
     configuration = kubernetes.Configuration()
+    # Each watch holds a connection for good; with a limit, many described kinds would leave none for reading owners.
+    configuration.connection_pool_maxsize = 0
     try:
         if access.in_cluster and access.kubeconfig is None:
             kubernetes_config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]

@@ -192,3 +192,17 @@ def _with_terms(webhook: JsonObject, present: JsonObject) -> JsonObject:
         theirs = (present.get(selector) or {}).get("matchExpressions") or ()
         merged[selector] = {"matchExpressions": [*ours, *(term for term in theirs if term.get("key") not in keys)]}
     return merged
+
+
+def with_present_bundle(wanted: JsonObject, present: JsonObject) -> JsonObject:
+    """The wanted configuration with the CA bundles that somebody else (cert-manager) has put into the present one."""
+    bundles = {each.get("name"): each["clientConfig"].get("caBundle") for each in present.get("webhooks") or ()}
+    return {
+        **wanted,
+        "webhooks": [
+            {**webhook, "clientConfig": {"caBundle": bundles[webhook["name"]], **webhook["clientConfig"]}}
+            if bundles.get(webhook["name"])
+            else webhook
+            for webhook in wanted["webhooks"]
+        ],
+    }

@@ -22,6 +22,12 @@ ROTATED_AT = "rotated-at"
 CHECK_INTERVAL = 30.0
 """Seconds between two looks at the certificates: a clock that jumps (a suspended machine) is noticed within them."""
 
+SOON = 2.0
+"""Seconds until the next look while an old authority's certificate is still served: the change waits for clients."""
+
+MAX_CONFLICTS = 10
+"""Attempts to write while others write too."""
+
 
 class ForeignSecret(Exception):
     """A Secret of our name that we did not make; it is not touched."""
@@ -57,62 +63,106 @@ class SecretNames:
         return (*service_names(self.service, self.namespace), *self.further_names)
 
 
-class ServingSecret:
-    """A sink for the watch of the serving Secret: hands on every usable pair."""
+class SecretWatch:
+    """A sink for the watch of one of the Secrets: tells of every change, and hands on every usable pair.
 
-    def __init__(self, on_pair: Callable[[KeyPair], None]) -> None:
+    `first` is set once there was one.
+    """
+
+    def __init__(self, stem: str, on_pair: Callable[[KeyPair], None], on_change: Callable[[], None]) -> None:
+        self._stem = stem
         self._on_pair = on_pair
+        self._on_change = on_change
+        self._pair: KeyPair | None = None
         self.first = asyncio.Event()
 
     def seen(self, obj: JsonObject) -> None:
         """The Secret as it is now."""
-        pair = pair_in(obj, "tls")
+        pair = pair_in(obj, self._stem)
         if pair is not None:
-            self._on_pair(pair)
+            self._pair = pair
             self.first.set()
+            self.offer_again()
+        self._on_change()
 
-    def gone(self, obj: JsonObject) -> None:
+    def offer_again(self) -> None:
+        """Hand on the newest pair once more: one that was refused because a clock is behind is good a little later."""
+        if self._pair is not None:
+            self._on_pair(self._pair)
+
+    def gone(self, obj: JsonObject) -> None:  # noqa: ARG002 - a sink is given the object
         """Deleted: what is served stays; the leader makes a new one."""
+        self._on_change()
 
     def listed(self, uids: frozenset[str]) -> None:
-        """A list was read; nothing follows from it."""
+        """A list without it may be a deletion that the watch missed."""
+        if not uids:
+            self._on_change()
 
 
 class Keys:
     """The leader's half: brings the Secrets to the plan, and knows what clients must trust.
 
-    `trusted` is the bundle for the webhook configuration (PEM), empty until it is known.
+    `trusted` is the bundle for the webhook configuration (PEM), empty until it is known; `published` is what the
+    configuration was last found to carry.
     """
 
     def __init__(self, server: ApiServer, names: SecretNames, report: Callable[[str, str], None]) -> None:
         self._server = server
         self._names = names
         self._report = report
+        self._due = asyncio.Event()
         self.trusted = b""
         self.published = b""
         self.changed = asyncio.Event()
 
+    def wake(self) -> None:
+        """A Secret has changed, or what clients trust."""
+        self._due.set()
+
     async def keep(self) -> None:
-        """Look and renew, for as long as this replica leads. Raises `ApiError`, `ConnectionFault`, `ForeignSecret`."""
+        """Look and renew, for as long as this replica leads. Raises `ApiError`, `ConnectionFault`."""
         while True:
-            await self.renew(datetime.now(UTC))
-            await asyncio.sleep(CHECK_INTERVAL)
+            self._due.clear()
+            pause = await self._look()
+            try:
+                async with asyncio.timeout(pause):
+                    await self._due.wait()
+            except TimeoutError:
+                continue
+
+    async def _look(self) -> float:
+        """Renew what has to be; seconds until the next look without a reason."""
+        try:
+            decided = await self.renew(datetime.now(UTC))
+        except ForeignSecret as foreign:
+            self._report("certificate", str(foreign))
+            return CHECK_INTERVAL
+        is_published = decided.authority.certificate in self.published
+        return SOON if decided.is_changing and is_published else CHECK_INTERVAL
 
     async def renew(self, at: datetime) -> Plan:
-        """Bring both Secrets to what they should be at that time; true to the plan even when others write too."""
-        while True:
-            authority = await self._read(self._names.authority)
-            serving = await self._read(self._names.serving)
-            stored = _stored(authority, serving, self._names.prefix)
-            decided = plan(stored, self._names.server_names, at, published=self._is_published(stored))
-            if await self._write(decided, stored, authority, serving):
-                break
-        for reason in decided.reasons:
-            self._report("certificate", reason)
+        """Bring both Secrets to what they should be at that time; true to the plan even when others write too.
+
+        Raises `ForeignSecret`, `ApiError` or `ConnectionFault`.
+        """
+        decided = await self._written(at)
         if decided.trusted != self.trusted:
             self.trusted = decided.trusted
             self.changed.set()
         return decided
+
+    async def _written(self, at: datetime) -> Plan:
+        for _ in range(MAX_CONFLICTS):
+            authority = await self._read(self._names.authority)
+            serving = await self._read(self._names.serving)
+            stored = _stored(authority, serving, self._names.prefix)
+            decided = plan(stored, self._names.server_names, at, published=self._is_published(stored))
+            for reason in decided.reasons:
+                self._report("certificate", reason)
+            if await self._write(decided, stored, authority, serving):
+                return decided
+        raise ApiError(409, "Conflict", f"the Secrets in {self._names.namespace} could not be written: others do too")
 
     def _is_published(self, stored: Stored) -> bool:
         return stored.authority is not None and stored.authority.certificate in self.published
@@ -165,7 +215,7 @@ class Keys:
                 path = f"{self._names.collection}/{name}"
                 await self._server.request("PUT", path, body={**secret, "metadata": metadata})
         except ApiError as error:
-            if error.code in (404, 409):
+            if error.code == 409 or (error.code == 404 and present is not None):
                 return False
             raise
         return True
@@ -178,6 +228,7 @@ def _stored(authority: JsonObject | None, serving: JsonObject | None, prefix: st
         previous=_bytes((authority or {}).get("data"), "previous.crt") or b"",
         rotated_at=_time(annotations.get(f"{prefix}/{ROTATED_AT}")),
         serving=pair_in(serving, "tls"),
+        trusted=_bytes((serving or {}).get("data"), "ca.crt") or b"",
     )
 
 

@@ -25,6 +25,11 @@ class LeaseTerms:
     renewal: float
 
     @property
+    def patience(self) -> float:
+        """Seconds after a renewal for which whoever leads goes on without another: others wait for `duration`."""
+        return self.duration * 2 / 3
+
+    @property
     def collection(self) -> str:
         """The URL path of the namespace's leases."""
         return f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
@@ -38,7 +43,8 @@ class LeaseTerms:
 class Leadership:
     """Stands for election for as long as `run` runs, and has `upkeep` run while it leads.
 
-    `upkeep` is cancelled when leadership is lost; serving is not concerned.
+    `upkeep` is cancelled when leadership is lost; serving is not concerned. `on_fault` is told why the lease could not
+    be taken or renewed.
     """
 
     def __init__(
@@ -47,11 +53,13 @@ class Leadership:
         terms: LeaseTerms,
         upkeep: Callable[[], Awaitable[None]],
         on_change: Callable[[str, str], None],
+        on_fault: Callable[[str], None],
     ) -> None:
         self._server = server
         self._terms = terms
         self._upkeep = upkeep
         self._on_change = on_change
+        self._on_fault = on_fault
         self._loop = asyncio.get_running_loop()
         self._seen: tuple[object, ...] = ()
         self._seen_at = 0.0
@@ -69,11 +77,17 @@ class Leadership:
                 elif not held and task is not None:
                     await self._end(task, "the lease is lost")
                     task = None
-                await asyncio.sleep(self._terms.renewal * random.uniform(0.8, 1.0))  # noqa: S311 - jitter, no secret
+                await asyncio.sleep(self._nap())
         finally:
             if task is not None:
                 await self._end(task, "stopping")
                 await self._release()
+
+    def _nap(self) -> float:
+        """Seconds until the next attempt; whoever leads on an old renewal wakes up in time to stop."""
+        nap = self._terms.renewal * random.uniform(0.8, 1.0)  # noqa: S311 - jitter, no secret
+        left = self._renewed_at + self._terms.patience - self._loop.time()
+        return min(nap, max(left, 0.0)) if self.leading else nap
 
     def _begin(self, before: asyncio.Task[None] | None) -> asyncio.Task[None]:
         reason = "the lease is ours"
@@ -92,15 +106,18 @@ class Leadership:
 
     async def _hold(self) -> bool:
         """Whether the lease is ours now: taken, renewed, or not yet run out when it could not be renewed."""
+        asked_at, until = self._loop.time(), self._renewed_at + self._terms.patience
+        limit = asked_at + self._terms.renewal * 2
         try:
-            async with asyncio.timeout(self._terms.renewal * 2):
-                if await self._acquire():
-                    self._renewed_at = self._loop.time()
-                    return True
-                return False
-        except (ApiError, ConnectionFault, TimeoutError):
-            margin = self._terms.duration * 2 / 3
-            return self.leading and self._loop.time() < self._renewed_at + margin
+            # Whoever leads must have stopped before others may take over, so no attempt outlasts that.
+            async with asyncio.timeout_at(min(limit, max(until, asked_at)) if self.leading else limit):
+                held = await self._acquire()
+        except (ApiError, ConnectionFault, TimeoutError) as error:
+            self._on_fault(str(error) or "the API server did not answer in time")
+            return self.leading and self._loop.time() < until
+        if held:
+            self._renewed_at = asked_at
+        return held
 
     async def _acquire(self) -> bool:
         try:

@@ -1,36 +1,39 @@
 """Upkeep of stamps, on the leader: gives objects what their admission could not.
 
-Roots made with `generateName`, scaled through a subresource, or older than us; bare pods made with `generateName`, and
-pods whose owner could not be read. Nothing is remembered: whoever takes over looks at everything again.
+Roots made with `generateName`, scaled through a subresource, or older than us; bare pods made with `generateName`,
+pods whose owner could not be read, and pods that were created while we were registered but could not be reached.
+Nothing is remembered: whoever takes over looks at everything again. Which objects those are is `unstamped`'s to tell.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-import orjson
-
-from catalog.definition import GroupVersionKind, JsonObject
-from catalog.library import Catalog
+from catalog.definition import GroupVersionKind, JsonObject, RootStamps
+from catalog.library import NOTHING_ISOLATED, Catalog, CompiledDefinition
 from catalog.resources import effective_devices
-from catalog.structure import resolve
+from catalog.structure import Structure, resolve
 from webhook.admit import POD, must_be_left_alone_object
 from webhook.cluster.application import apply_stamps, is_due
 from webhook.cluster.client import ApiError, ApiServer, ConnectionFault
 from webhook.cluster.discovery import Discovery, Resource
-from webhook.cluster.owners import ClusterOwners, watched_kind
+from webhook.cluster.owners import ClusterOwners, readable_version, watched_kind
+from webhook.cluster.supervision import Supervision
 from webhook.cluster.telemetry import ClusterMetrics
+from webhook.cluster.unstamped import Unstamped
+from webhook.isolation import Isolated
 from webhook.lineage import NO_OWNERS, controller_reference
 from webhook.patch import PatchRefused
 from webhook.stamps import Policy, Stamps, pod_stamps, root_stamps
-
-SWEEP_INTERVAL = 60.0
-"""Seconds between two looks at pods that lack an id, and at roots."""
 
 READ_PATIENCE = 10.0
 """Seconds that a repair waits for owners; nobody waits for it."""
 
 MAX_ATTEMPTS = 5
+"""Tries for one object until the next sweep finds it again."""
+
+CHANGES_LATER = (RootStamps.FULL, RootStamps.ANNOTATIONS)
+"""Modes in which a root is written to after its creation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,8 @@ class Target:
 class Repair:
     """A queue of objects that may lack stamps, worked off at a bounded rate while this replica leads.
 
-    `in_scope(namespace)` says whether objects there are ours to stamp.
+    `in_scope(namespace)` says whether objects there are ours to stamp. A sweep looks through everything, every
+    `interval` seconds and when `sweep_soon` is called.
     """
 
     def __init__(
@@ -58,48 +62,73 @@ class Repair:
         policy: Policy,
         metrics: ClusterMetrics,
         *,
+        supervision: Supervision,
+        isolated: Isolated,
         catalog: Callable[[], Catalog],
         in_scope: Callable[[str], bool],
+        unstamped: Unstamped,
         rate: float,
-        report: Callable[[str, str], None],
+        interval: float,
     ) -> None:
         self._server = server
         self._discovery = discovery
         self._owners = owners
         self._policy = policy
         self._metrics = metrics
+        self._supervision = supervision
+        self._isolated = isolated
         self._catalog = catalog
         self._in_scope = in_scope
+        self._unstamped = unstamped
         self._pause = 1.0 / rate
-        self._report = report
+        self._interval = interval
         self._due: dict[Target, int] = {}
         self._wake = asyncio.Event()
+        self._sweep = asyncio.Event()
         self.active = False
 
-    def consider(self, obj: JsonObject, kind: GroupVersionKind) -> None:
-        """A root as a watch shows it: queued when it is ours to mend and lacks something."""
-        if self.active and self._lacks(obj, kind):
-            self._enqueue(obj, kind.group, kind.kind)
+    def sweep_soon(self) -> None:
+        """Something has changed that many objects' stamps follow from."""
+        self._sweep.set()
 
-    def _lacks(self, obj: JsonObject, kind: GroupVersionKind) -> bool:
-        stamps = self.root_stamps_now(obj, kind)
+    def consider(self, obj: JsonObject, kind: GroupVersionKind) -> None:
+        """A root as a watch shows it: queued when it is ours to mend and may lack something."""
+        compiled = self._mendable(obj, kind) if self.active else None
+        if compiled is None:
+            return
+        if compiled.structure.pending(obj) is None and not self._lacks(obj, compiled):
+            return
+        self._enqueue(obj, kind.group, kind.kind)
+
+    def _mendable(self, obj: JsonObject, kind: GroupVersionKind) -> CompiledDefinition | None:
+        """The definition of a root that is ours to change after its creation."""
+        compiled = self._catalog().find(kind)
+        if compiled is None or compiled.definition.root_stamps not in CHANGES_LATER:
+            return None
+        if not self._in_scope((obj.get("metadata") or {}).get("namespace", "")):
+            return None
+        if must_be_left_alone_object(obj, self._policy.prefix) or controller_reference(obj) is not None:
+            return None
+        return compiled
+
+    def _lacks(self, obj: JsonObject, compiled: CompiledDefinition) -> bool:
+        namespace = obj["metadata"].get("namespace", "")
+        stamps = _stamps_of_root(resolve(compiled, obj, self._policy.accelerators, namespace=namespace))
         try:
             return stamps is not None and is_due(obj, stamps, self._policy.prefix)
         except PatchRefused:
             return False
 
-    def root_stamps_now(self, obj: JsonObject, kind: GroupVersionKind) -> Stamps | None:
+    async def root_stamps_now(self, obj: JsonObject, kind: GroupVersionKind) -> Stamps | None:
         """What a root should carry that exists already; `None` when it is not ours to change after its creation."""
-        compiled = self._catalog().find(kind)
-        metadata = obj.get("metadata") or {}
-        if compiled is None or not self._in_scope(metadata.get("namespace", "")):
-            return None
-        if must_be_left_alone_object(obj, self._policy.prefix) or controller_reference(obj) is not None:
-            return None
-        if compiled.structure.pending(obj) is not None:
-            return None
-        structure = resolve(compiled, obj, self._policy.accelerators, namespace=metadata.get("namespace", ""))
-        return root_stamps(structure, operation="UPDATE", owned=False, lineage=NO_OWNERS)
+        compiled = self._mendable(obj, kind)
+        return None if compiled is None else _stamps_of_root(await self._structure(compiled, obj))
+
+    async def _structure(self, compiled: CompiledDefinition, obj: JsonObject) -> Structure:
+        request = compiled.structure.pending(obj)
+        isolated = NOTHING_ISOLATED if request is None else await self._isolated(compiled, request)
+        namespace = obj["metadata"].get("namespace", "")
+        return resolve(compiled, obj, self._policy.accelerators, namespace=namespace, isolated=isolated)
 
     def _enqueue(self, obj: JsonObject, group: str, kind: str) -> None:
         metadata = obj["metadata"]
@@ -120,52 +149,63 @@ class Repair:
 
     async def _sweep_for_ever(self) -> None:
         while True:
+            self._sweep.clear()
             try:
                 await self.sweep_roots()
                 await self.sweep_pods()
             except (ApiError, ConnectionFault) as error:
-                self._report("repair", f"a sweep ended early: {error}")
-            await asyncio.sleep(SWEEP_INTERVAL)
+                self._supervision.tell("repair", f"a sweep ended early: {error}")
+            try:
+                async with asyncio.timeout(self._interval):
+                    await self._sweep.wait()
+            except TimeoutError:
+                continue
 
     async def sweep_roots(self) -> None:
-        """Look at every object of every described kind once, in pages."""
-        for resource in self._root_resources():
+        """Look at every object of every kind that is written to after its creation, in pages."""
+        for resource, version in self._root_resources():
             try:
-                async for page in self._server.pages(resource.path()):
+                async for page in self._server.pages(resource.path(version=version)):
                     for obj in page.items:
-                        self.consider(obj, watched_kind(obj, resource))
+                        self._guarded(self.consider, obj, watched_kind(obj, resource, version))
                     await asyncio.sleep(0)
             except ApiError as error:
                 if error.code not in (403, 404, 410):
                     raise
 
-    def _root_resources(self) -> Iterable[Resource]:
-        for group, kind in sorted(self._catalog().by_kind):
+    def _root_resources(self) -> Iterable[tuple[Resource, str]]:
+        for (group, kind), definitions in sorted(self._catalog().by_kind.items()):
             resource = self._discovery.known(group, kind)
-            if resource is not None and (group, kind) != ("", "Pod") and "list" in resource.verbs:
-                yield resource
+            if resource is None or (group, kind) == ("", "Pod") or "list" not in resource.verbs:
+                continue
+            if any(compiled.definition.root_stamps in CHANGES_LATER for compiled in definitions):
+                first = definitions[0]
+                yield resource, readable_version(resource, first.definition.describes, first)
 
     async def sweep_pods(self) -> None:
-        """Look at every pod without an id that says why it has none; metadata is enough to tell."""
+        """Look at every pod without an id that should have one; metadata is enough to tell."""
         selector = f"!{self._policy.prefix}/workload-id"
+        found: set[str] = set()
         async for page in self._server.pages("/api/v1/pods", metadata_only=True, label_selector=selector):
             for pod in page.items:
-                if self._waits_for_id(pod):
-                    self._enqueue(pod, "", "Pod")
+                self._guarded(self._consider_pod, pod, found)
             await asyncio.sleep(0)
+        self._unstamped.only(found)
+        self._metrics.unstamped_pods.set(len(found))
 
-    def _waits_for_id(self, pod: JsonObject) -> bool:
-        metadata = pod.get("metadata") or {}
-        if not self._in_scope(metadata.get("namespace", "")):
-            return False
-        if must_be_left_alone_object(pod, self._policy.prefix):
-            return False
-        text = (metadata.get("annotations") or {}).get(f"{self._policy.prefix}/unresolved", "")
+    def _consider_pod(self, pod: JsonObject, found: set[str]) -> None:
+        metadata = pod["metadata"]
+        if not self._in_scope(metadata.get("namespace", "")) or not self._unstamped.is_pod(pod, self._catalog()):
+            return
+        found.add(metadata["uid"])
+        if self._unstamped.is_due(metadata["uid"]):
+            self._enqueue(pod, "", "Pod")
+
+    def _guarded(self, look: Callable[..., None], obj: JsonObject, *further: object) -> None:
         try:
-            reasons = orjson.loads(text) if text else {}
-        except orjson.JSONDecodeError:
-            return False
-        return isinstance(reasons, dict) and "workload-id" in reasons
+            look(obj, *further)
+        except Exception:  # noqa: BLE001 - one odd object must not keep all others from being mended
+            self._supervision.survived("repair", name=str((obj.get("metadata") or {}).get("name", "")))
 
     async def _work(self) -> None:
         while True:
@@ -181,16 +221,23 @@ class Repair:
             await asyncio.sleep(self._pause)
 
     async def _mend(self, target: Target) -> str:
+        named = f"{target.kind} {target.namespace}/{target.name}"
         try:
             return await self.mend(target)
         except ApiError as error:
             if error.code in (404, 409):
                 return "gone"
-            self._report("repair", f"{target.kind} {target.namespace}/{target.name}: {error}")
+            self._supervision.tell("repair", f"{named}: {error}")
             return "refused" if error.code in (400, 403, 422) else "failed"
         except ConnectionFault as fault:
-            self._report("repair", f"{target.kind} {target.namespace}/{target.name}: {fault}")
+            self._supervision.tell("repair", f"{named}: {fault}")
             return "failed"
+        except PatchRefused as refusal:
+            self._supervision.tell("repair", f"{named}: {refusal}")
+            return "refused"
+        except Exception:  # noqa: BLE001 - logged and counted; the next object's turn comes
+            self._supervision.survived("repair", name=named)
+            return "refused"
 
     async def mend(self, target: Target, *, dry_run: bool = False) -> str:
         """Bring one object to what it should carry now: `mended`, `good`, or `unknown` when that cannot be told."""
@@ -204,7 +251,7 @@ class Repair:
         if target.kind == "Pod" and not target.group:
             stamps = await self.pod_stamps_now(obj)
         else:
-            stamps = self.root_stamps_now(obj, watched_kind(obj, resource))
+            stamps = await self.root_stamps_now(obj, watched_kind(obj, resource, version))
         if stamps is None or not (stamps.labels or stamps.annotations):
             return "unknown"
         if not is_due(obj, stamps, self._policy.prefix):
@@ -219,15 +266,25 @@ class Repair:
 
     async def pod_stamps_now(self, pod: JsonObject) -> Stamps | None:
         """What a pod should carry, with its owners as they are now; `None` when they cannot be read."""
+        if must_be_left_alone_object(pod, self._policy.prefix):
+            return None
         catalog, namespace = self._catalog(), pod["metadata"].get("namespace", "")
         deadline = asyncio.get_running_loop().time() + READ_PATIENCE
         lineage = await self._owners.lineage(pod, namespace, catalog, deadline)
         if lineage.broken is not None:
             return None
-        bare = controller_reference(pod) is None
-        compiled = catalog.find(POD) if bare else None
-        own = resolve(compiled, pod, self._policy.accelerators, namespace=namespace) if compiled is not None else None
+        isolated = dict(NOTHING_ISOLATED)
+        for structure in lineage.described:
+            request = structure.compiled.selection.pending(pod)
+            if request is not None:
+                isolated.update(await self._isolated(structure.compiled, request))
+        compiled = catalog.find(POD) if controller_reference(pod) is None else None
+        own = await self._structure(compiled, pod) if compiled is not None else None
         devices = effective_devices(
             pod.get("spec") or {}, pod["metadata"].get("annotations") or {}, self._policy.accelerators
         )
-        return pod_stamps(pod, devices, lineage, own)
+        return pod_stamps(pod, devices, lineage, own, isolated)
+
+
+def _stamps_of_root(structure: Structure) -> Stamps | None:
+    return root_stamps(structure, operation="UPDATE", owned=False, lineage=NO_OWNERS)

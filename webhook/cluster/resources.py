@@ -4,12 +4,14 @@ Every replica follows them; the leader alone writes what became of each into its
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from catalog.definition import JsonObject
 from webhook.cluster.client import MERGE, ApiError, ApiServer, ConnectionFault
-from webhook.definitions import DefinitionsInForce, Source
+from webhook.cluster.supervision import Supervision
+from webhook.definitions import DefinitionsInForce, Entry, Source
+from webhook.log import Logger
 
 COLLECTIONS = {
     Source.RESOURCE: (
@@ -28,26 +30,42 @@ RECHECK = 30.0
 """Seconds between two looks at statuses without a reason."""
 
 
+AFTER_CONFLICT = 0.2
+"""Seconds until a status is written again that somebody else has written to: the watch shows it by then."""
+
+
 class DefinitionResources:
     """A sink for the watch of one collection; offers what it sees, in order."""
 
     def __init__(
-        self, source: Source, definitions: DefinitionsInForce, on_change: Callable[[], None], log: Callable[..., None]
+        self,
+        source: Source,
+        definitions: DefinitionsInForce,
+        on_change: Callable[[], None],
+        logger: Logger,
+        supervision: Supervision,
     ) -> None:
         self._source = source
         self._definitions = definitions
         self._on_change = on_change
-        self._log = log
+        self._logger = logger
+        self._supervision = supervision
         self._queue: asyncio.Queue[tuple[str, JsonObject | None]] = asyncio.Queue()
         self._newest: dict[str, JsonObject] = {}
+        self._unfinished = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was seen is in force, or refused."""
+        return self._unfinished == 0
 
     def seen(self, obj: JsonObject) -> None:
         """A definition as it is now; a change of its status alone is none of ours."""
         uid = obj["metadata"]["uid"]
         before = self._newest.get(uid)
         self._newest[uid] = obj
-        if before is None or before.get("spec") != obj.get("spec"):
-            self._queue.put_nowait((uid, obj))
+        if before is None or _content(before) != _content(obj):
+            self._take(uid, obj)
 
     def gone(self, obj: JsonObject) -> None:
         """A definition was deleted."""
@@ -60,35 +78,50 @@ class DefinitionResources:
 
     def _forget(self, uid: str) -> None:
         if self._newest.pop(uid, None) is not None:
-            self._queue.put_nowait((uid, None))
+            self._take(uid, None)
+
+    def _take(self, uid: str, obj: JsonObject | None) -> None:
+        self._unfinished += 1
+        self._queue.put_nowait((uid, obj))
 
     async def run(self) -> None:
         """Offer and withdraw, one at a time, in the order of events."""
-        _, kind, _ = COLLECTIONS[self._source]
         while True:
             uid, obj = await self._queue.get()
-            if obj is None:
-                self._definitions.withdraw(self._source, uid)
-                self._log("definition withdrawn", kind=kind)
-            else:
-                await self._offer(uid, obj, kind)
+            try:
+                await self._change(uid, obj)
+            except Exception:  # noqa: BLE001 - logged and counted; the next definition's turn comes
+                self._supervision.survived("definitions")
+            finally:
+                self._unfinished -= 1
             self._on_change()
 
-    async def _offer(self, uid: str, obj: JsonObject, kind: str) -> None:
+    async def _change(self, uid: str, obj: JsonObject | None) -> None:
+        _, kind, _ = COLLECTIONS[self._source]
+        if obj is None:
+            self._definitions.withdraw(self._source, uid)
+            self._logger.info("definition withdrawn", kind=kind)
+            return
         metadata = obj["metadata"]
         origin = f"{kind}/{metadata['name']}"
+        created = f"{metadata.get('creationTimestamp', '')} {metadata['name']}"
         problems = await self._definitions.offer(
-            self._source, uid, obj, origin=origin, created=f"{metadata.get('creationTimestamp', '')} {metadata['name']}"
+            self._source, uid, obj, origin=origin, created=created, digest=metadata.get("generation")
         )
         if problems:
-            self._log("definition refused", definition=origin, problems=list(problems[:MAX_PROBLEMS]))
+            self._logger.warning("definition refused", definition=origin, problems=list(problems[:MAX_PROBLEMS]))
         else:
-            self._log("definition in force", definition=origin)
+            self._logger.info("definition in force", definition=origin)
 
     @property
     def objects(self) -> tuple[JsonObject, ...]:
         """Every definition as last seen."""
         return tuple(self._newest.values())
+
+
+def _content(obj: JsonObject) -> JsonObject:
+    """What a definition says, and the generation of it counts."""
+    return {key: value for key, value in obj.items() if key not in ("metadata", "status")}
 
 
 class DefinitionStatuses:
@@ -99,12 +132,12 @@ class DefinitionStatuses:
         server: ApiServer,
         resources: DefinitionResources,
         definitions: DefinitionsInForce,
-        report: Callable[[str, str], None],
+        supervision: Supervision,
     ) -> None:
         self._server = server
         self._resources = resources
         self._definitions = definitions
-        self._report = report
+        self._supervision = supervision
         self._due = asyncio.Event()
 
     def wake(self) -> None:
@@ -115,56 +148,68 @@ class DefinitionStatuses:
         """Bring every status up to date, for as long as this replica leads."""
         while True:
             self._due.clear()
-            for obj in self._resources.objects:
-                await self._write(obj)
+            written = [await self._write(obj) for obj in self._resources.objects]
             try:
-                async with asyncio.timeout(RECHECK):
+                async with asyncio.timeout(RECHECK if all(written) else AFTER_CONFLICT):
                     await self._due.wait()
             except TimeoutError:
                 continue
 
-    async def _write(self, obj: JsonObject) -> None:
+    async def _write(self, obj: JsonObject) -> bool:
+        """Bring one status up to date; false when somebody else has changed the definition meanwhile."""
         status = self._status(obj)
         if status is None or not _says_something_else(obj.get("status") or {}, status):
-            return
+            return True
         _, _, collection = COLLECTIONS[Source.RESOURCE]
-        path = f"{collection}/{obj['metadata']['name']}/status"
+        name = obj["metadata"]["name"]
         body = {"metadata": {"resourceVersion": obj["metadata"]["resourceVersion"]}, "status": status}
         try:
-            await self._server.request("PATCH", path, body=body, content_type=MERGE, within=5)
+            await self._server.request("PATCH", f"{collection}/{name}/status", body=body, content_type=MERGE, within=5)
         except ApiError as error:
             if error.code not in (404, 409):
-                self._report("definitions", f"the status of {obj['metadata']['name']} could not be written: {error}")
+                self._supervision.tell("definitions", f"the status of {name} could not be written: {error}")
+            return error.code != 409
         except ConnectionFault as fault:
-            self._report("definitions", str(fault))
+            self._supervision.tell("definitions", str(fault))
+        return True
 
     def _status(self, obj: JsonObject) -> JsonObject | None:
+        """What the status should say, None as long as the definition was not judged as it is now."""
         uid = obj["metadata"]["uid"]
         entry = self._definitions.entry(Source.RESOURCE, uid)
-        if entry is None:
+        generation = obj["metadata"].get("generation")
+        if entry is None or entry.digest != generation:
             return None
         superseded = self._definitions.superseded_by(Source.RESOURCE, uid)
         describes = entry.good.definition.describes if entry.good is not None else None
         return {
-            "observedGeneration": obj["metadata"].get("generation", 0),
+            "observedGeneration": generation or 0,
             "describes": f"{describes.kind}.{describes.version}.{describes.group}" if describes is not None else "",
             "inForce": entry.good is not None and superseded is None,
             "problems": list(entry.problems[:MAX_PROBLEMS]),
-            "conditions": [
-                _condition(
-                    "Accepted",
-                    holds=not entry.problems,
-                    reason="Valid" if not entry.problems else "Invalid",
-                    message=_accepted_message(len(entry.problems), kept=entry.good is not None),
-                ),
-                _condition(
-                    "InForce",
-                    holds=entry.good is not None and superseded is None,
-                    reason="InForce" if superseded is None else "Superseded",
-                    message="" if superseded is None else f"{superseded} has this kind",
-                ),
-            ],
+            "conditions": _conditions(entry, superseded, (obj.get("status") or {}).get("conditions") or ()),
         }
+
+
+def _conditions(entry: Entry, superseded: str | None, before: Sequence[JsonObject]) -> list[JsonObject]:
+    is_valid, is_known = not entry.problems, entry.good is not None
+    accepted = _condition(
+        "Accepted",
+        holds=is_valid,
+        reason="Valid" if is_valid else "Invalid",
+        message=_accepted_message(len(entry.problems), kept=is_known),
+    )
+    in_force = _condition(
+        "InForce",
+        holds=is_known and superseded is None,
+        reason="Invalid" if not is_known else "InForce" if superseded is None else "Superseded",
+        message="" if superseded is None else f"{superseded} has this kind",
+    )
+    since = {(each.get("type"), each.get("status")): each.get("lastTransitionTime") for each in before}
+    return [
+        {**each, "lastTransitionTime": since.get((each["type"], each["status"])) or each["lastTransitionTime"]}
+        for each in (accepted, in_force)
+    ]
 
 
 def _accepted_message(problems: int, *, kept: bool) -> str:

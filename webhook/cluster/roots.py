@@ -7,47 +7,53 @@ from catalog.definition import JsonObject
 from catalog.library import Catalog
 from webhook.cluster.client import ApiError, ApiServer, ConnectionFault
 from webhook.cluster.discovery import Discovery, Resource
-from webhook.cluster.owners import ClusterOwners, readable_version, watched_kind
+from webhook.cluster.owners import ClusterOwners, fingerprint_number, readable_version, watched_kind
 from webhook.cluster.repair import Repair
+from webhook.cluster.supervision import Supervision
 from webhook.cluster.telemetry import ClusterMetrics
 from webhook.cluster.watches import Watch
 
 REDISCOVER = 60.0
 """Seconds between two looks at what is served without a reason; a CRD that appears is a reason."""
 
+RETRY = 2.0
+"""Seconds until the next look when the last one failed, or lacked a kind that was served before."""
+
 SETTLE = 0.3
 """Seconds to let a new CRD be served, and several changes be one."""
 
 
 class RootSink:
-    """Feeds one kind's objects to the owner cache and to repair."""
+    """Feeds one kind's objects, read at `version`, to the owner cache and to repair."""
 
     def __init__(
-        self, resource: Resource, owners: ClusterOwners, repair: Repair, catalog: Callable[[], Catalog]
+        self, resource: Resource, version: str, owners: ClusterOwners, repair: Repair, catalog: Callable[[], Catalog]
     ) -> None:
         self._resource = resource
+        self._version = version
         self._owners = owners
         self._repair = repair
         self._catalog = catalog
-        self._uids: set[str] = set()
+        self._known: dict[str, int] = {}
 
     def seen(self, obj: JsonObject) -> None:
-        """An object as it is now."""
-        kind = watched_kind(obj, self._resource)
-        self._uids.add(obj["metadata"]["uid"])
+        """An object as it is now. Most news of it is of its status, which concerns nobody here."""
+        kind, uid = watched_kind(obj, self._resource, self._version), obj["metadata"]["uid"]
         self._owners.seen(obj, kind, self._catalog())
-        self._repair.consider(obj, kind)
+        before, self._known[uid] = self._known.get(uid), fingerprint_number(obj)
+        if before != self._known[uid]:
+            self._repair.consider(obj, kind)
 
     def gone(self, obj: JsonObject) -> None:
         """An object was deleted."""
-        self._uids.discard(obj["metadata"]["uid"])
+        self._known.pop(obj["metadata"]["uid"], None)
         self._owners.gone(obj["metadata"]["uid"])
 
     def listed(self, uids: frozenset[str]) -> None:
         """What a list no longer has is gone."""
-        for uid in self._uids - uids:
+        for uid in self._known.keys() - uids:
+            del self._known[uid]
             self._owners.gone(uid)
-        self._uids = set(uids)
 
 
 class RootWatches:
@@ -65,9 +71,9 @@ class RootWatches:
         repair: Repair,
         metrics: ClusterMetrics,
         *,
+        supervision: Supervision,
         catalog: Callable[[], Catalog],
         on_kinds: Callable[[], None],
-        report: Callable[[str, str], None],
     ) -> None:
         self._server = server
         self._discovery = discovery
@@ -76,13 +82,17 @@ class RootWatches:
         self._metrics = metrics
         self._catalog = catalog
         self._on_kinds = on_kinds
-        self._report = report
+        self._supervision = supervision
         self._due = asyncio.Event()
         self._running: dict[str, tuple[Watch, asyncio.Task[None]]] = {}
+        self._following: dict[tuple[str, str], Watch] = {}
         metrics.watches.set_function(lambda: len(self._running))
-        metrics.watches_complete.set_function(
-            lambda: sum(1 for watch, _ in self._running.values() if watch.complete.is_set())
-        )
+        metrics.watches_complete.set_function(lambda: sum(1 for watch, _ in self._running.values() if watch.is_current))
+
+    def is_followed(self, group: str, kind: str) -> bool:
+        """Whether what a watch has shown of this kind is current."""
+        watch = self._following.get((group, kind))
+        return watch is not None and watch.is_current
 
     def wake(self) -> None:
         """Definitions or served kinds may have changed."""
@@ -93,11 +103,11 @@ class RootWatches:
         try:
             while True:
                 self._due.clear()
-                await self._rediscover()
+                complete = await self._rediscover()
                 self._adjust()
                 self._on_kinds()
                 try:
-                    async with asyncio.timeout(REDISCOVER):
+                    async with asyncio.timeout(REDISCOVER if complete else RETRY):
                         await self._due.wait()
                     await asyncio.sleep(SETTLE)
                 except TimeoutError:
@@ -106,40 +116,38 @@ class RootWatches:
             for path in list(self._running):
                 self._stop(path)
 
-    async def _rediscover(self) -> None:
+    async def _rediscover(self) -> bool:
+        """Read what is served; whether that leaves nothing to be looked at again soon."""
         try:
             await self._discovery.refresh()
         except (ApiError, ConnectionFault) as error:
-            self._report("discovery", f"what is served could not be read: {error}")
+            self._supervision.tell("discovery", f"what is served could not be read: {error}")
+            return False
+        return not any(self._catalog().describes(*kind) for kind in self._discovery.doubtful)
 
     def _adjust(self) -> None:
-        wanted = dict(self._wanted())
+        wanted = {resource.path(version=version): (resource, version) for resource, version in self._wanted()}
         for path in self._running.keys() - wanted.keys():
             self._stop(path)
         for path in wanted.keys() - self._running.keys():
-            sink = RootSink(wanted[path], self._owners, self._repair, self._catalog)
-            watch = Watch(self._server, path, sink, self._metrics, on_fault=self._report)
-            self._running[path] = (watch, asyncio.create_task(watch.run()))
+            resource, version = wanted[path]
+            sink = RootSink(resource, version, self._owners, self._repair, self._catalog)
+            watch = Watch(self._server, path, sink, self._metrics, self._supervision)
+            self._running[path] = (watch, asyncio.create_task(self._supervision.keep(path, watch.run)))
+        self._following = {
+            (resource.group, resource.kind): self._running[path][0] for path, (resource, _) in wanted.items()
+        }
 
-    def _wanted(self) -> list[tuple[str, Resource]]:
-        """URL path and resource of each kind to watch, at the version that its definition reads."""
+    def _wanted(self) -> list[tuple[Resource, str]]:
+        """Each kind to watch, and the version that its definition reads."""
         found = []
-        for group, kind in self._catalog().by_kind:
+        for (group, kind), definitions in self._catalog().by_kind.items():
             resource = self._discovery.known(group, kind)
             if resource is None or (group, kind) == ("", "Pod") or not {"list", "watch"} <= resource.verbs:
                 continue
-            first = self._catalog().by_kind[group, kind][0]
-            version = readable_version(resource, first.definition.describes, first)
-            found.append((resource.path(version=version), resource))
+            found.append((resource, readable_version(resource, definitions[0].definition.describes, definitions[0])))
         return found
 
     def _stop(self, path: str) -> None:
         _, task = self._running.pop(path)
         task.cancel()
-
-    def relist(self, group: str, kind: str) -> None:
-        """Read a kind anew, because its definition has changed."""
-        for path, resource in self._wanted():
-            if (resource.group, resource.kind) == (group, kind) and path in self._running:
-                self._stop(path)
-        self.wake()

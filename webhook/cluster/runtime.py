@@ -15,10 +15,10 @@ from typing import Any, Self
 from catalog.definition import JsonObject
 from catalog.library import Catalog
 from certs.authority import KeyPair
-from webhook.cluster.client import Access, ApiError, ApiServer, ConnectionFault
+from webhook.cluster.client import Access, ApiServer
 from webhook.cluster.configuration import Reach, webhook_configuration
 from webhook.cluster.discovery import Discovery
-from webhook.cluster.keys import ForeignSecret, Keys, SecretNames, ServingSecret
+from webhook.cluster.keys import Keys, SecretNames, SecretWatch
 from webhook.cluster.leader import Leadership, LeaseTerms
 from webhook.cluster.namespaces import Namespaces
 from webhook.cluster.owners import ClusterOwners
@@ -27,15 +27,18 @@ from webhook.cluster.registration import FIELD_SELECTOR, Mode, Presence, Registr
 from webhook.cluster.repair import Repair
 from webhook.cluster.resources import COLLECTIONS, DefinitionResources, DefinitionStatuses
 from webhook.cluster.roots import RootWatches
+from webhook.cluster.supervision import Supervision
 from webhook.cluster.telemetry import ClusterMetrics
-from webhook.cluster.watches import Watch
+from webhook.cluster.unstamped import Unstamped
+from webhook.cluster.watches import Sink, Watch
 from webhook.definitions import DefinitionsInForce, Source
 from webhook.isolation import Isolated
+from webhook.log import Logger
 from webhook.stamps import Policy
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-AGAIN = 2.0
-"""Seconds until a task of upkeep that failed is begun again."""
+PAIR_AGAIN = 10.0
+"""Seconds between two offers of the serving Secret's pair, which may have been refused for the time of day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,7 @@ class Upkeep:
     lease_duration: float
     lease_renewal: float
     reconcile_rate: float
+    reconcile_interval: float
     owner_cache_size: int
     owner_get_rate: float
     owner_get_burst: int
@@ -66,11 +70,12 @@ class Upkeep:
     inject_ca_from: str | None = None
 
 
-Log = Callable[..., None]
-
-
 class ClusterRuntime:
-    """The tasks of one replica. Use `running`; `owners` is the source of lineages for admissions."""
+    """The tasks of one replica. Use `running`; `owners` is the source of lineages for admissions.
+
+    `on_pair` is given each pair of the serving Secret, `is_serving` says whether reviews would be answered, `count`
+    counts a fault of ours by where it happened.
+    """
 
     def __init__(
         self,
@@ -83,7 +88,8 @@ class ClusterRuntime:
         isolated: Isolated,
         on_pair: Callable[[KeyPair], None],
         is_serving: Callable[[], bool],
-        log: Log,
+        logger: Logger,
+        count: Callable[[str], None],
     ) -> None:
         self._server = server
         self._upkeep = upkeep
@@ -91,29 +97,36 @@ class ClusterRuntime:
         self._policy = policy
         self._metrics = metrics
         self._is_serving = is_serving
-        self._log = log
+        self._logger = logger
+        self._supervision = Supervision(logger, count)
+        self._tell = self._supervision.tell
         self._discovery = Discovery(server)
+        self._presence = Presence(self._presence_changed)
+        self._namespaces = Namespaces(upkeep.namespace, upkeep.excluded_namespaces, policy.prefix, opt_in=upkeep.opt_in)
         self.owners = ClusterOwners(
             server,
             self._discovery,
             policy,
             isolated,
             metrics,
+            supervision=self._supervision,
             cache_size=upkeep.owner_cache_size,
             rate=upkeep.owner_get_rate,
             burst=upkeep.owner_get_burst,
         )
-        self._namespaces = Namespaces(upkeep.namespace, upkeep.excluded_namespaces, policy.prefix, opt_in=upkeep.opt_in)
         self._repair = Repair(
             server,
             self._discovery,
             self.owners,
             policy,
             metrics,
+            supervision=self._supervision,
+            isolated=isolated,
             catalog=self._catalog,
             in_scope=self._namespaces.in_scope,
+            unstamped=Unstamped(policy.prefix, lambda: self._presence.since),
             rate=upkeep.reconcile_rate,
-            report=self._report,
+            interval=upkeep.reconcile_interval,
         )
         self._roots = RootWatches(
             server,
@@ -121,35 +134,50 @@ class ClusterRuntime:
             self.owners,
             self._repair,
             metrics,
+            supervision=self._supervision,
             catalog=self._catalog,
             on_kinds=self._wake_registration,
-            report=self._report,
         )
-        self._keys = Keys(server, self._secret_names(), self._report)
-        self.serving_secret = ServingSecret(on_pair)
-        self._presence = Presence(self._presence_changed)
+        self.owners.is_followed = self._roots.is_followed
+        self._keys = Keys(server, self._secret_names(), self._tell)
+        self._serving_secret = SecretWatch("tls", on_pair, self._keys.wake)
+        self._authority_secret = SecretWatch("ca", lambda _: None, self._keys.wake)
         self._registration = Registration(
             server,
             self._presence,
             upkeep.registration,
             self._wanted_configuration,
             on_applied=self._applied,
-            report=self._report,
+            supervision=self._supervision,
         )
         self._resources = {
-            source: DefinitionResources(source, definitions, self._definitions_changed, log) for source in COLLECTIONS
+            source: DefinitionResources(source, definitions, self._definitions_changed, logger, self._supervision)
+            for source in COLLECTIONS
         }
-        self._statuses = DefinitionStatuses(server, self._resources[Source.RESOURCE], definitions, self._report)
-        self._leadership = Leadership(server, self._lease_terms(), self._lead, self._leadership_changed)
+        self._statuses = DefinitionStatuses(server, self._resources[Source.RESOURCE], definitions, self._supervision)
+        self._leadership = Leadership(
+            server, self._lease_terms(), self._lead, self._leadership_changed, lambda fault: self._tell("lease", fault)
+        )
+        self._definition_watches = [
+            self._watch(path, self._resources[source]) for source, (_, _, path) in COLLECTIONS.items()
+        ]
+        self._namespace_watch = self._watch("/api/v1/namespaces", self._namespaces, metadata_only=True)
+        self._definitions_known = False
+        metrics.definitions.labels("in-force").set(len(definitions.catalog))
         definitions.subscribe(self._catalog_changed)
 
     @classmethod
     @asynccontextmanager
     async def running(cls, upkeep: Upkeep, *arguments: Any, **keywords: Any) -> AsyncIterator[Self]:
-        """A replica's cluster room, up to the end of the block. Raises `ConnectionFault` without configuration."""
+        """A replica's cluster room, up to the end of the block. Raises `ConnectionFault` without configuration.
+
+        An API server that can't be reached is none: everything is tried again until it can.
+        """
         async with ApiServer.connect(upkeep.access) as server:
             runtime = cls(server, upkeep, *arguments, **keywords)
-            tasks = [asyncio.create_task(work) for work in runtime._tasks()]
+            tasks = [
+                asyncio.create_task(runtime._supervision.keep(what, work)) for what, work in runtime._tasks().items()
+            ]
             try:
                 yield runtime
             finally:
@@ -157,56 +185,52 @@ class ClusterRuntime:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _tasks(self) -> list[Any]:
+    def fault(self) -> str | None:
+        """Why admissions would lack definitions that are in the cluster, None once they have been read; for readiness.
+
+        A collection that is not served, or that we may not read, is not waited for.
+        """
+        if not self._definitions_known:
+            self._definitions_known = all(watch.answered.is_set() for watch in self._definition_watches) and all(
+                resources.is_idle for resources in self._resources.values()
+            )
+        return None if self._definitions_known else "the definitions in the cluster have not been read yet"
+
+    def _watch(self, path: str, sink: Sink, *, field_selector: str = "", metadata_only: bool = False) -> Watch:
+        return Watch(
+            self._server,
+            path,
+            sink,
+            self._metrics,
+            self._supervision,
+            field_selector=field_selector,
+            metadata_only=metadata_only,
+        )
+
+    def _tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """Everything that this replica does as long as it runs."""
         watches = [
-            Watch(self._server, path, self._resources[source], self._metrics, on_fault=self._report)
-            for source, (_, _, path) in COLLECTIONS.items()
+            *self._definition_watches,
+            self._namespace_watch,
+            self._watch(CRDS, Nudge(self._crds_changed), metadata_only=True),
         ]
-        watches.append(
-            Watch(
-                self._server, CRDS, _Nudge(self._roots.wake), self._metrics, metadata_only=True, on_fault=self._report
-            )
-        )
-        watches.append(
-            Watch(
-                self._server,
-                "/api/v1/namespaces",
-                self._namespaces,
-                self._metrics,
-                metadata_only=True,
-                on_fault=self._report,
-            )
-        )
         if self._upkeep.registration != "never":
-            watches.append(
-                Watch(
-                    self._server,
-                    CONFIGURATIONS,
-                    self._presence,
-                    self._metrics,
-                    field_selector=FIELD_SELECTOR,
-                    on_fault=self._report,
-                )
-            )
+            watches.append(self._watch(CONFIGURATIONS, self._presence, field_selector=FIELD_SELECTOR))
+        tasks: dict[str, Callable[[], Awaitable[None]]] = {watch.path: watch.run for watch in watches}
         if self._upkeep.own_certificates:
             names = self._secret_names()
-            watches.append(
-                Watch(
-                    self._server,
-                    names.collection,
-                    self.serving_secret,
-                    self._metrics,
-                    field_selector=f"metadata.name={names.serving}",
-                    on_fault=self._report,
-                )
-            )
-        return [
-            *(watch.run() for watch in watches),
-            *(resources.run() for resources in self._resources.values()),
-            self._roots.run(),
-            self._leadership.run(),
-        ]
+            for name, sink in ((names.serving, self._serving_secret), (names.authority, self._authority_secret)):
+                watch = self._watch(names.collection, sink, field_selector=f"metadata.name={name}")
+                tasks[f"{watch.path}/{name}"] = watch.run
+            tasks["refused certificate"] = self._offer_pairs_again
+        for source, resources in self._resources.items():
+            tasks[f"definitions {source.name}"] = resources.run
+        return {**tasks, "roots": self._roots.run, "leadership": self._leadership.run}
+
+    async def _offer_pairs_again(self) -> None:
+        while True:
+            await asyncio.sleep(PAIR_AGAIN)
+            self._serving_secret.offer_again()
 
     def _secret_names(self) -> SecretNames:
         return SecretNames(
@@ -227,27 +251,25 @@ class ClusterRuntime:
 
     async def _lead(self) -> None:
         """Upkeep, while this replica leads; what fails is begun again and hinders nothing else."""
-        keys = [self._for_ever("certificate", self._keys.keep), self._republish()]
+        duties: dict[str, Callable[[], Awaitable[None]]] = {
+            "registration": self._registration.keep,
+            "definitions": self._statuses.keep,
+        }
+        if self._upkeep.own_certificates:
+            duties |= {"certificate": self._keys.keep, "bundle": self._republish}
+        if not self._upkeep.observe:
+            duties["repair"] = self._keep_stamps
         async with asyncio.TaskGroup() as tasks:
-            for work in keys if self._upkeep.own_certificates else []:
-                tasks.create_task(work)
-            tasks.create_task(self._for_ever("registration", self._registration.keep))
-            tasks.create_task(self._for_ever("definitions", self._statuses.keep))
-            if not self._upkeep.observe:
-                tasks.create_task(self._for_ever("repair", self._repair.run))
+            for what, work in duties.items():
+                tasks.create_task(self._supervision.keep(what, work))
 
-    async def _for_ever(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
-        while True:
-            try:
-                await work()
-            except (ApiError, ConnectionFault, ForeignSecret) as error:
-                self._report(what, str(error))
-            except Exception as error:  # noqa: BLE001 - a fault in one duty must not end the others
-                self._log("upkeep failed", what=what, fault=repr(error), exc_info=True)
-            await asyncio.sleep(AGAIN)
+    async def _keep_stamps(self) -> None:
+        """Repair, once it is known which namespaces are ours."""
+        await self._namespace_watch.complete.wait()
+        await self._repair.run()
 
     async def _republish(self) -> None:
-        """Have the configuration carry a changed bundle at once, and the certificates look again when it does."""
+        """Have the configuration carry a changed bundle at once."""
         while True:
             await self._keys.changed.wait()
             self._keys.changed.clear()
@@ -284,12 +306,15 @@ class ClusterRuntime:
         try:
             return self._upkeep.ca_file.read_bytes()
         except OSError as error:
-            self._report("registration", f"--ca-file: {self._upkeep.ca_file} can't be read: {error.strerror}")
+            self._tell("registration", f"--ca-file: {self._upkeep.ca_file} can't be read: {error.strerror}")
             return None
 
     def _applied(self, configuration: JsonObject) -> None:
-        bundles = [webhook["clientConfig"].get("caBundle", "") for webhook in configuration.get("webhooks") or ()]
-        self._keys.published = b64decode(bundles[0]) if bundles else b""
+        bundles = {webhook["clientConfig"].get("caBundle", "") for webhook in configuration.get("webhooks") or ()}
+        published = b64decode(bundles.pop()) if len(bundles) == 1 else b""
+        if published != self._keys.published:
+            self._keys.published = published
+            self._keys.wake()
         self._metrics.registered.set(1)
 
     def _wake_registration(self) -> None:
@@ -299,6 +324,11 @@ class ClusterRuntime:
         self._metrics.registered.set(1 if self._presence.present else 0)
         self._registration.wake()
 
+    def _crds_changed(self) -> None:
+        self._roots.wake()
+        for watch in self._definition_watches:
+            watch.wake()
+
     def _catalog(self) -> Catalog:
         return self._definitions.catalog
 
@@ -306,19 +336,18 @@ class ClusterRuntime:
         self._metrics.definitions.labels("in-force").set(len(catalog))
         self._roots.wake()
         self._registration.wake()
+        self._statuses.wake()
+        self._repair.sweep_soon()
 
     def _definitions_changed(self) -> None:
         self._statuses.wake()
 
     def _leadership_changed(self, state: str, reason: str) -> None:
         self._metrics.leading.set(1 if state == "leading" else 0)
-        self._log("leadership", state=state, reason=reason)
-
-    def _report(self, what: str, sentence: str) -> None:
-        self._log("cluster", what=what, reason=sentence)
+        self._logger.info("leadership", state=state, reason=reason)
 
 
-class _Nudge:
+class Nudge:
     """A sink that only tells that something has changed."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:

@@ -4,6 +4,20 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 PREFIX = "workload_stamp"
 
+BROKEN = (
+    "not-found",
+    "not-served",
+    "forbidden",
+    "other-uid",
+    "deadline",
+    "unreachable",
+    "throttled",
+    "cycle",
+    "depth",
+    "failed",
+)
+"""Classes of reasons why an owner could not be followed."""
+
 READ_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 
@@ -37,7 +51,7 @@ class ClusterMetrics:
             f"{PREFIX}_watch_restarts", "Watches begun anew, by reason.", ("reason",), registry=registry
         )
         self.watches_complete = Gauge(
-            f"{PREFIX}_watches_complete", "Kinds whose watch has listed everything.", registry=registry
+            f"{PREFIX}_watches_complete", "Kinds whose watch shows what there is.", registry=registry
         )
         self.watches = Gauge(f"{PREFIX}_watches", "Kinds that are watched.", registry=registry)
         self.watch_lag_seconds = Histogram(
@@ -52,6 +66,11 @@ class ClusterMetrics:
             ("object", "result"),
             registry=registry,
         )
+        self.unstamped_pods = Gauge(
+            f"{PREFIX}_unstamped_pods",
+            "Pods without an id that should have one, when upkeep last looked; 0 where it does not.",
+            registry=registry,
+        )
         self.leading = Gauge(f"{PREFIX}_leading", "1 while this replica does upkeep.", registry=registry)
         self.registered = Gauge(
             f"{PREFIX}_registered", "1 while the webhook configuration is in the cluster.", registry=registry
@@ -59,5 +78,5 @@ class ClusterMetrics:
         self.definitions = Gauge(
             f"{PREFIX}_definitions", "Definitions offered, by state.", ("state",), registry=registry
         )
-        for reason in ("not-found", "forbidden", "other-uid", "deadline", "unreachable", "throttled", "cycle", "depth"):
+        for reason in BROKEN:
             self.lineages_broken.labels(reason)
