@@ -246,6 +246,7 @@ class TestDisconnect:
             await until(lambda: served.counted("admissions_in_flight") == 1)
             connection.writer.transport.abort()
             await until(lambda: served.counted("disconnects_total") == 1)
+            await until(lambda: served.counted("requests_refused_total", code="499") == 1)
 
             assert served.counted("admissions_in_flight") == 0
             assert served.counted("failures_total", where="admission") == 0

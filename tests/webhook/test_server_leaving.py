@@ -116,10 +116,10 @@ class Service:
             await connection.close()
 
 
+@pytest.mark.slow
 class TestReplica:
     """A process that is told to stop."""
 
-    @pytest.mark.slow
     async def test_loses_no_review_of_a_stream(self, tmp_path: Path) -> None:
         """One of two replicas leaves under load: every review is answered, it exits with 0, the other takes over."""
         (tmp_path / "a").mkdir()

@@ -92,6 +92,13 @@ class TestFailure:
             for body in (b"", b"[]", b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{}}'):
                 assert (await served.ask(body))[0] == 400
 
+    async def test_of_a_review_that_says_little_is_answered_all_the_same(self) -> None:
+        """A uid is enough to be admitted; what the review doesn't say isn't logged."""
+        async with serving(failing(ZeroDivisionError())) as served:
+            assert_admitted_unpatched((await served.ask(review("u-1", kind=None)))[1], "u-1")
+
+            assert "kind" not in served.logged("admission failed")[0]
+
     async def test_is_told_from_a_bad_review(self) -> None:
         """What the admission calls a bad review is the sender's fault, and its words are passed on."""
         async with serving(failing(BadReview("request.kind is not an object"))) as served:
