@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from catalog.definition import Json, JsonObject
+from catalog.definition import GroupVersionKind, Json, JsonObject
 from catalog.expressions import IsolatedRequest, Outcome
-from catalog.library import NOTHING_ISOLATED, Catalog
+from catalog.library import NOTHING_ISOLATED, Catalog, CompiledDefinition
 from catalog.structure import Structure, resolve
 from webhook.lineage import MAX_OWNERS, NO_OWNERS, Lineage, Owner, OwnerReference, kind_named, next_owner
 from webhook.stamps import Policy
@@ -20,6 +20,7 @@ class DocumentOwners:
         self._policy = policy
         self._evaluate = evaluate
         self._objects = {key: obj for obj in objects if (key := _key_of(obj)) is not None}
+        self._read: dict[tuple[OwnerReference, str], tuple[CompiledDefinition | None, Owner]] = {}
 
     async def lineage(self, obj: JsonObject, namespace: str, catalog: Catalog, deadline: float) -> Lineage:  # noqa: ARG002
         """The owners of `obj`; documents are at hand, so the deadline (event-loop time, seconds) plays no part."""
@@ -50,9 +51,24 @@ class DocumentOwners:
         return None
 
     def _owner(self, reference: OwnerReference, found: JsonObject, namespace: str, catalog: Catalog) -> Owner:
+        """The owner as its definition in force reads it; read once, as documents do not change."""
         kind = kind_named(found.get("apiVersion"), found.get("kind")) or reference.kind
-        structure = None
         compiled = catalog.find(kind) if kind.kind != "Pod" or kind.group else None
+        known = self._read.get((reference, namespace))
+        if known is None or known[0] is not compiled:
+            known = (compiled, self._resolved(reference, found, namespace, kind, compiled))
+            self._read[reference, namespace] = known
+        return known[1]
+
+    def _resolved(
+        self,
+        reference: OwnerReference,
+        found: JsonObject,
+        namespace: str,
+        kind: GroupVersionKind,
+        compiled: CompiledDefinition | None,
+    ) -> Owner:
+        structure = None
         if compiled is not None:
             request = compiled.structure.pending(found)
             isolated = self._evaluate(request) if request is not None and self._evaluate else NOTHING_ISOLATED
