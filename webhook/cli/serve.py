@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from catalog.resources import AcceleratorPolicy, PolicyError
 from catalog.worker import ExpressionWorker
 from certs.authority import Authority, CertificateError, service_names
 from webhook import version
@@ -62,7 +61,7 @@ def command(**flags: Any) -> None:
     """
     try:
         settings = Settings.parse(flags, os.environ)
-        policy = _policy(settings)
+        policy = Policy(prefix=settings.prefix, accelerators=settings.accelerator_policy, observe=settings.observe)
         logger, admissions = build(settings.log_level, settings.log_format)
         adopt_standard_logging(logger)
         run(_serve(settings, policy, logger, admissions))
@@ -70,14 +69,6 @@ def command(**flags: Any) -> None:
         raise InputProblems(error.problems, exit_code=2) from None
     except (CertificateError, ConnectionFault) as error:
         raise InputProblems((str(error),), exit_code=2) from None
-
-
-def _policy(settings: Settings) -> Policy:
-    try:
-        weights = AcceleratorPolicy.parse(settings.gpu_weights) if settings.gpu_weights else AcceleratorPolicy()
-    except PolicyError as error:
-        raise SettingsError(tuple(f"--gpu-weights: {problem}" for problem in error.problems)) from None
-    return Policy(prefix=settings.prefix, accelerators=weights, observe=settings.observe)
 
 
 async def _serve(settings: Settings, policy: Policy, logger: Logger, admissions: AdmissionLog) -> None:
@@ -105,7 +96,7 @@ async def _serve(settings: Settings, policy: Policy, logger: Logger, admissions:
                 policy,
                 ClusterMetrics(metrics.registry),
                 isolated=isolation.outcomes_soon,
-                on_pair=_replacing(certificate, logger),
+                on_pair=_replacing(certificate, metrics, logger),
                 is_serving=lambda: started.serving and certificate.fault() is None,
                 logger=logger,
                 count=metrics.failed,
@@ -172,7 +163,7 @@ def _read(path: Path, flag: str) -> bytes:
         raise SettingsError((f"{flag}: {path} can't be read: {error.strerror}",)) from None
 
 
-def _replacing(certificate: ServingCertificate, logger: Logger) -> Callable[[Any], None]:
+def _replacing(certificate: ServingCertificate, metrics: Metrics, logger: Logger) -> Callable[[Any], None]:
     """Takes each pair of the serving Secret into service; one that is no good changes nothing."""
 
     def replace(pair: Any) -> None:
@@ -181,10 +172,12 @@ def _replacing(certificate: ServingCertificate, logger: Logger) -> Callable[[Any
         try:
             certificate.replace(pair)
         except CertificateError as error:
+            metrics.reloaded(good=False)
             logger.error(  # noqa: TRY400 - no fault of ours, no traceback
                 "certificate not replaced, the last good one serves on", reason=str(error)
             )
         else:
+            metrics.reloaded(good=True)
             logger.info("certificate replaced", expires_in_seconds=round(certificate.seconds_to_expiry()))
 
     return replace
