@@ -15,7 +15,7 @@ PYPROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_t
 MAKEFILE = (REPOSITORY / "Makefile").read_text()
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 
-# Written in halves, here and below, so that this file does not contain them.
+# Written in halves, so that this file does not contain them.
 REGISTRIES = (
     "pypi" + ".org",
     "python" + "hosted.org",
@@ -38,11 +38,10 @@ def _tracked() -> list[Path]:
 
 def _local() -> re.Pattern[str]:
     """What belongs to one machine or workplace: its folders, its name, the registries it installs from."""
-    folders = {"/" + "work/", "/" + "root/", f"{REPOSITORY.parent}/"} - {"//"}
-    words = [rf"(?<![\w.-]){re.escape(folder)}" for folder in sorted(folders)]
+    words = [rf"(?<![\w.-])/{folder}/" for folder in ("work", "root", "home")]
     words += [re.escape(registry) for registry in REGISTRIES]
     host = socket.gethostname()
-    if re.search(r"\d", host) and len(host) >= 8:  # no everyday word
+    if re.search(r"\d", host) and len(host) >= 12:  # made up by a machine, no word of ours
         words.append(rf"\b{re.escape(host)}\b")
     return re.compile("|".join(words))
 
