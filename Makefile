@@ -6,7 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # Seconds `make cluster-tools` may build for; what is missing then is built the next time.
 BUDGET ?= 2400
-# Further words for pytest, for example ARGS='-k gang'.
+# Further words for pytest, for example ARGS=-x.
 ARGS   ?=
 
 # Stamps named by what they were made from: no change, no work.
