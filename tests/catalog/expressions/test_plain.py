@@ -6,9 +6,8 @@ from catalog.definition import Json
 from catalog.expressions.check import checked
 from catalog.expressions.cost import linear_passes
 from catalog.expressions.nodes import Node
-from catalog.expressions.plain import MAX_STEPS, NotPlain, compile_plain, new_meter
+from catalog.expressions.plain import MAX_STEPS, Beyond, Fault, NotPlain, compile_plain, new_meter
 from catalog.expressions.render import PRELUDE, render
-from catalog.expressions.values import Beyond, Fault
 from tests.catalog.expressions.random_expressions import Results, by_jq, documents, expressions, same
 
 

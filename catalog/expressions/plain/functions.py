@@ -12,7 +12,8 @@ from functools import cmp_to_key
 from typing import TypeAlias
 
 from catalog.definition import Json
-from catalog.expressions.values import (
+from catalog.expressions.plain.operators import elements, index, is_number, plus, truth
+from catalog.expressions.plain.values import (
     Beyond,
     Fault,
     Meter,
@@ -34,114 +35,6 @@ _UPPER = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ
 _LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 
 
-def is_number(value: Json) -> bool:
-    """Whether jq calls it a number: true and false are none."""
-    return type(value) is int or type(value) is float
-
-
-def elements(value: Json, meter: Meter) -> list[Json]:
-    """What `[]` gives: an array's elements, an object's values in the order of their keys."""
-    if type(value) is list:
-        spend(meter, len(value))
-        return value
-    if type(value) is dict:
-        spend(meter, len(value))
-        return [value[key] for key in sorted(value)]
-    raise Fault(f"cannot iterate over {type_name(value)}")
-
-
-def index(value: Json, key: Json) -> Json:
-    """`value[key]` for a key that is a string or a number; what jq does with others is not done here."""
-    if type(key) is str and (type(value) is dict or value is None):
-        return None if value is None else value.get(key)
-    if is_number(key) and (type(value) is list or value is None):
-        at = math.floor(key)
-        return value[at] if value is not None and -len(value) <= at < len(value) else None
-    kind = Beyond if type(key) in (list, dict) and (type(value) is list or value is None) else Fault
-    raise kind(f"cannot index {type_name(value)} with {type_name(key)}")
-
-
-def sliced(value: Json, start: int | None, end: int | None, meter: Meter) -> Json:
-    """`value[start:end]`, of an array or a string."""
-    if value is None:
-        return None
-    if type(value) is not list and type(value) is not str:
-        raise Fault(f"cannot take a part of {type_name(value)}")
-    spend(meter, len(value) // (16 if type(value) is str else 1))
-    return value[start:end]
-
-
-# Arithmetic
-
-
-def plus(left: Json, right: Json, meter: Meter) -> Json:
-    """`left + right` for every type that can be added."""
-    if is_number(left) and is_number(right):
-        return exact(left + right)
-    if left is None or right is None:
-        return right if left is None else left
-    kind = type(left)
-    if kind is type(right) and kind in (str, list, dict):
-        spend(meter, (len(left) + len(right)) // (16 if kind is str else 1))
-        return {**left, **right} if kind is dict else left + right
-    raise Fault(f"{type_name(left)} and {type_name(right)} cannot be added")
-
-
-def minus(left: Json, right: Json, meter: Meter) -> Json:
-    """`left - right` for numbers; what jq does with arrays is not done here."""
-    if is_number(left) and is_number(right):
-        return exact(left - right)
-    kind = Beyond if type(left) is list and type(right) is list else Fault
-    raise kind(f"{type_name(left)} and {type_name(right)} cannot be subtracted")
-
-
-def times(left: Json, right: Json, meter: Meter) -> Json:
-    """`left * right` for numbers; what jq does with strings and objects is not done here."""
-    if is_number(left) and is_number(right):
-        return exact(left * right)
-    types = {type_name(left), type_name(right)}
-    kind = Beyond if types in ({"string", "number"}, {"object"}) else Fault
-    raise kind(f"{type_name(left)} and {type_name(right)} cannot be multiplied")
-
-
-def divided(left: Json, right: Json, meter: Meter) -> Json:
-    """`left / right` for numbers; what jq does with strings is not done here."""
-    if not (is_number(left) and is_number(right)):
-        kind = Beyond if type(left) is str and type(right) is str else Fault
-        raise kind(f"{type_name(left)} and {type_name(right)} cannot be divided")
-    if right == 0:
-        raise Fault("division by zero")
-    return exact(left / right)
-
-
-def modulo(left: Json, right: Json, meter: Meter) -> Json:
-    """`left % right`: fractions are cut off first, the sign is the left one's."""
-    if not (is_number(left) and is_number(right)):
-        raise Fault(f"{type_name(left)} and {type_name(right)} cannot be divided")
-    if int(right) == 0:
-        raise Fault("division by zero")
-    rest = abs(int(left)) % abs(int(right))
-    return -rest if left < 0 else rest
-
-
-def negated(value: Json) -> Json:
-    """`-value`, of a number."""
-    if is_number(value):
-        return -value
-    raise Fault(f"{type_name(value)} cannot be negated")
-
-
-ARITHMETIC: dict[str, OfInputAndArgument] = {"+": plus, "-": minus, "*": times, "/": divided, "%": modulo}
-
-COMPARISONS: dict[str, Callable[[int], bool]] = {
-    "==": lambda order: order == 0,
-    "!=": lambda order: order != 0,
-    "<": lambda order: order < 0,
-    "<=": lambda order: order <= 0,
-    ">": lambda order: order > 0,
-    ">=": lambda order: order >= 0,
-}
-
 # Functions of the input
 
 
@@ -157,7 +50,7 @@ def _length(value: Json, meter: Meter) -> Json:
 
 def _keys(value: Json, meter: Meter) -> Json:
     if type(value) is dict:
-        spend(meter, len(value))
+        spend(meter, 4 * len(value))
         return sorted(value)
     if type(value) is list:
         spend(meter, len(value))
@@ -195,6 +88,10 @@ def _add(value: Json, meter: Meter) -> Json:
 
 
 def _min(value: Json, meter: Meter) -> Json:
+    if type(value) is list and len(value) == 2:  # the smaller of two, as in most definitions
+        one, other = value
+        if type(one) is int and type(other) is int:
+            return min(one, other)
     return extreme(_array(value), meter, lambda order: order < 0)
 
 
@@ -235,11 +132,6 @@ def _array(value: Json) -> list[Json]:
     raise Fault(f"an array is needed, not {type_name(value)}")
 
 
-def truth(value: Json) -> bool:
-    """jq's truth: everything but false and null."""
-    return value is not None and value is not False
-
-
 def _any(value: Json, meter: Meter) -> Json:
     return any(truth(element) for element in elements(value, meter))
 
@@ -265,11 +157,13 @@ def _to_boolean(value: Json, meter: Meter) -> Json:
 
 
 def _ascii_downcase(value: Json, meter: Meter) -> Json:
-    return _string(value).translate(_LOWER)
+    spend(meter, len(_string(value)) // 8)
+    return value.lower() if value.isascii() else value.translate(_LOWER)
 
 
 def _ascii_upcase(value: Json, meter: Meter) -> Json:
-    return _string(value).translate(_UPPER)
+    spend(meter, len(_string(value)) // 8)
+    return value.upper() if value.isascii() else value.translate(_UPPER)
 
 
 def _string(value: Json) -> str:
@@ -369,9 +263,10 @@ def _without_end(value: Json, end: Json, meter: Meter) -> Json:
 
 def _split(value: Json, separator: Json, meter: Meter) -> Json:
     text = _strings(value, separator)[0]
-    parts = ([] if not text else text.split(separator)) if separator else list(text)
-    spend(meter, len(text) // 16 + len(parts))
-    return parts
+    spend(meter, len(text) // 16 + (text.count(separator) if separator else len(text)))
+    if not separator:
+        return list(text)
+    return text.split(separator) if text else []
 
 
 def _strings(value: Json, argument: Json) -> tuple[str, str]:
@@ -414,7 +309,7 @@ def _by_key(keyed: Keyed, meter: Meter) -> Keyed:
     def order(left: tuple[list[Json], Json], right: tuple[list[Json], Json]) -> int:
         return compared(left[0], right[0], meter)
 
-    spend(meter, len(keyed) * len(keyed).bit_length())
+    spend(meter, 4 * len(keyed) * len(keyed).bit_length())
     return sorted(keyed, key=cmp_to_key(order))
 
 
@@ -444,9 +339,3 @@ ORDERED: dict[str, Callable[[Keyed, Meter], Json]] = {
     "sort_by/1": lambda keyed, meter: [element for _, element in _by_key(keyed, meter)],
     "unique_by/1": lambda keyed, meter: [group[0] for group in _grouped(keyed, meter)],
 }
-
-
-def comparison(operator: str) -> OfInputAndArgument:
-    """The function behind `==`, `<` and the like, on values of every type."""
-    holds = COMPARISONS[operator]
-    return lambda left, right, meter: holds(compared(left, right, meter))
