@@ -37,6 +37,7 @@ from catalog.expressions.plain.closures import (
     array,
     as_many,
     attempt,
+    bound,
     called,
     chained,
     choice,
