@@ -98,7 +98,7 @@ class _Analysis:
             case Identity():
                 return Cost(size=_INPUT)
             case Literal(value):
-                return _literal(value)
+                return _literal(value, copies=self.copies)
             case Variable(name):
                 return scope[name]
             case Path(start, steps):
@@ -360,9 +360,9 @@ class _Analysis:
         )
 
 
-def _literal(value: object) -> Cost:
+def _literal(value: object, *, copies: bool) -> Cost:
     gives = {str: "string", bool: "boolean", int: "number", float: "number"}.get(type(value), "")
-    return Cost(growth=1 + len(value) // 32 if isinstance(value, str) else 1, gives=gives)
+    return Cost(growth=1 + len(value) // 32 if copies and isinstance(value, str) else 1, gives=gives)
 
 
 def _either(costs: list[Cost], *, alternatives: bool) -> Cost:

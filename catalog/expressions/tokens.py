@@ -14,6 +14,7 @@ KEYWORDS = frozenset(
     | {"module", "or", "reduce", "then", "try", "__loc__"}
 )
 
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
 _SKIPPED = re.compile(r"[ \t\r\n]+|#[^\n]*")
 _TOKEN = re.compile(
     r"""(?P<field>\.[a-zA-Z_][a-zA-Z_0-9]*)
@@ -67,8 +68,8 @@ def tokens(text: str) -> tuple[Token, ...]:
 
 
 def _scan(text: str) -> Iterator[Token]:
-    if "\0" in text:
-        raise SyntaxProblem(f"column {text.index(chr(0)) + 1}: the expression holds a NUL character; remove it")
+    if found := _UNUSABLE.search(text):
+        raise SyntaxProblem(f"column {found.start() + 1}: the expression holds a NUL or half a character; remove it")
     at = 0
     enclosing: list[str] = []  # what has to be closed: "(" in code, "\\(" an interpolation, '"' a string
     while at < len(text):
