@@ -378,3 +378,11 @@ def test_whole_numbers_are_told_from_everything_else(value: Any) -> None:
 
     if found is not None:
         assert found == int(float(value)) if isinstance(value, float) else found == int(value)
+
+
+def test_a_definition_may_say_in_its_own_words_why_a_number_is_unknown() -> None:
+    """`error("…")` with a literal: the reason tells the user what to do."""
+    scale = {"replicasPath": '.spec.worker.replicas // error("state spec.worker.replicas")'}
+    structure = resolved(definition(children=[leaf("worker", scaleDefinition=scale)]), train())
+
+    assert Unknown("worker replicasPath: state spec.worker.replicas") == structure.pods_total

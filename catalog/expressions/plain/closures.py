@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from catalog.definition import Json
+from catalog.expressions.outcome import MAX_REASON_LENGTH
 from catalog.expressions.plain.functions import ORDERED
 from catalog.expressions.plain.operators import COMPARISONS, elements, index, truth
 from catalog.expressions.plain.values import Fault, Meter, compared, spend, type_name
@@ -409,6 +410,15 @@ def called(function: Callable[[Json, Json, Meter], Json], argument: One) -> One:
 def raised(value: Json, meter: Meter) -> Json:
     """`error`, whatever the input."""
     raise Fault("the expression raised an error")
+
+
+def saying(words: str) -> Callable[[Json, Meter], Json]:
+    """`error("…")`: the reason is in the definition's own words."""
+
+    def run(value: Json, meter: Meter) -> Json:
+        raise Fault(words[:MAX_REASON_LENGTH])
+
+    return run
 
 
 def decided(conditions: Many, *, wanted: bool) -> One:

@@ -58,6 +58,7 @@ from catalog.expressions.plain.closures import (
     or_constant,
     ordered,
     raised,
+    saying,
     then,
 )
 from catalog.expressions.plain.functions import KEEPING, OF_INPUT, OF_INPUT_AND_ARGUMENT, added
@@ -290,6 +291,8 @@ class _Compiler:
             ):
                 raise NotPlain
             return called(OF_INPUT_AND_ARGUMENT[signature], self._one(call.arguments[0], names))
+        if signature == "error/1" and (words := _words(call.arguments[0])) is not None:
+            return One(saying(words))
         arguments = [self.of(argument, names) for argument in call.arguments]
         return _filter(signature, arguments)
 
@@ -330,6 +333,11 @@ def _bound_of(node: Node | None) -> int | None:
     if isinstance(node, Literal) and type(node.value) is int:
         return node.value
     raise NotPlain
+
+
+def _words(node: Node) -> str | None:
+    """The text of a string without interpolation: it is the definition's own, so a reason may repeat it."""
+    return node.value if isinstance(node, Literal) and isinstance(node.value, str) else None
 
 
 def _not_a_number(node: Node) -> bool:
