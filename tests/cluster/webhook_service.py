@@ -21,7 +21,13 @@ from tests.cluster.installation import DEFINITIONS, Installation, InstalledRepli
 from tests.cluster.ports import LOOPBACK
 from tests.cluster.waiting import eventually
 
-PROMPT = ("--reconcile-interval=1s", "--reconcile-rate=200", "--lame-duck=2s", "--lease-duration=4s", "--lease-renewal=1s")
+PROMPT = (
+    "--reconcile-interval=1s",
+    "--reconcile-rate=200",
+    "--lame-duck=2s",
+    "--lease-duration=4s",
+    "--lease-renewal=1s",
+)
 """Arguments of replicas that tests wait for: upkeep looks often, and leadership changes hands quickly."""
 
 
