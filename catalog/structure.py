@@ -112,6 +112,15 @@ class GangNumbers:
     minimums: PerInstance
     gang_ids: Mapping[str, str] | Unknown | None = None
 
+    @property
+    def existing_sizes(self) -> tuple[int | Unknown, ...]:
+        """The sizes of the gangs that exist: those of instances that are in none are left out."""
+        if not isinstance(self.gang_ids, Mapping):
+            return tuple(self.sizes.values.values())
+        if "" in self.sizes.values:
+            return (self.sizes.values[""],) if any(self.gang_ids.values()) else ()
+        return tuple(size for instance, size in self.sizes.values.items() if self.gang_ids.get(instance))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Structure:

@@ -321,11 +321,10 @@ def root_stamps(structure: Structure, *, operation: str, owned: bool, lineage: L
         return None
     creating = operation == "CREATE"
     if owned:
-        return _stamps_of_owned(structure, lineage) if creating else None
+        return _in_mode(mode, _stamps_of_owned(structure, lineage)) if creating else None
     if mode is RootStamps.IDENTITY:
         return _identity_only(structure, structure) if creating else None
-    stamps = described_stamps(structure)
-    return stamps if mode is RootStamps.FULL else _as_annotations(stamps)
+    return _in_mode(mode, described_stamps(structure))
 
 
 def _stamps_of_owned(structure: Structure, lineage: Lineage) -> Stamps:
@@ -345,7 +344,10 @@ def _identity_only(structure: Structure, workload: Structure) -> Stamps:
     return stamps
 
 
-def _as_annotations(stamps: Stamps) -> Stamps:
+def _in_mode(mode: RootStamps, stamps: Stamps) -> Stamps:
+    """Everything as annotations for kinds that copy their labels but not their annotations."""
+    if mode is not RootStamps.ANNOTATIONS:
+        return stamps
     return Stamps(annotations={**stamps.labels, **stamps.annotations}, unresolved=stamps.unresolved)
 
 
@@ -370,7 +372,7 @@ def common_gang_size(structure: Structure) -> int | Unknown | None:
         return Unknown(structure.gang_fault)
     sizes: set[int] = set()
     for gang in structure.gangs:
-        for size in gang.sizes.values.values():
+        for size in gang.existing_sizes:
             if isinstance(size, Unknown):
                 return size
             if size > 0:

@@ -26,7 +26,7 @@ FORMATS = ("tree", "table", "wide", "json", "yaml")
 def command(workbench: Workbench, files: tuple[str, ...], output: str) -> None:
     """Show what the objects in FILE… are: roles, pods, GPUs, gangs and status. `-` is standard input.
 
-    Objects of kinds without a definition are named on standard error, and the exit code is then 1.
+    Objects of kinds without a definition are named on standard error; the exit code is 1 when there are no others.
     """
     resolved, problems = _resolve_all(workbench, read_documents(files))
     if output == "json":
@@ -38,8 +38,10 @@ def command(workbench: Workbench, files: tuple[str, ...], output: str) -> None:
             console().print(_tree(structure, found))
     elif resolved:
         console().print(_table(resolved, wide=output == "wide"))
-    if problems:
-        raise InputProblems(tuple(problems))
+    for problem in problems:
+        click.echo(problem, err=True)
+    if not resolved:
+        raise InputProblems(())
 
 
 Resolved = tuple[Structure, tuple[Status, ...]]
@@ -111,7 +113,12 @@ def _instance_numbers(instance: Instance) -> str:
         low = "" if instance.min_pods is None else instance.min_pods
         high = "" if instance.max_pods is None else instance.max_pods
         bounds = f" ({low}…{high})"
-    return f"{several(instance.pods, 'pod')}{bounds} of {several(instance.gpus, 'GPU')}"
+    others = "".join(
+        f" + {amount(number)} {name}"
+        for name, number in sorted(instance.accelerators.items())
+        if isinstance(instance.gpus, Unknown) or number != instance.gpus
+    )
+    return f"{several(instance.pods, 'pod')}{bounds} of {several(instance.gpus, 'GPU')}{others}"
 
 
 def _gang_text(gang: GangNumbers) -> str:
