@@ -22,6 +22,9 @@ RETRY = 2.0
 SETTLE = 0.3
 """Seconds to let a new CRD be served, and several changes be one."""
 
+AGAIN = (1.0, 3.0, 9.0)
+"""Seconds between the looks that follow a reason: a busy API server serves a new CRD well after it shows it."""
+
 
 class RootSink:
     """Feeds one kind's objects, read at `version`, to the owner cache and to repair."""
@@ -100,16 +103,19 @@ class RootWatches:
 
     async def run(self) -> None:
         """Keep the watches in step until cancelled."""
+        again: tuple[float, ...] = AGAIN
         try:
             while True:
                 self._due.clear()
                 complete = await self._rediscover()
                 self._adjust()
                 self._on_kinds()
+                pause, again = (again[0], again[1:]) if again else (REDISCOVER, again)
                 try:
-                    async with asyncio.timeout(REDISCOVER if complete else RETRY):
+                    async with asyncio.timeout(pause if complete else min(pause, RETRY)):
                         await self._due.wait()
                     await asyncio.sleep(SETTLE)
+                    again = AGAIN
                 except TimeoutError:
                     continue
         finally:
