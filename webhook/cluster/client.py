@@ -4,6 +4,8 @@ The library gives kubeconfig, contexts, exec plugins, tokens and their renewal; 
 """
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -14,9 +16,11 @@ from typing import Any, Self
 import aiohttp
 import orjson
 from kubernetes_asyncio import client as kubernetes
-from kubernetes_asyncio import config as kubernetes_config
+from kubernetes_asyncio.config import ConfigException
+from multidict import CIMultiDict
 
 from catalog.definition import Json, JsonObject
+from webhook.cluster import kubeconfig
 
 PAGE = 500
 """Objects of one page of a list."""
@@ -83,19 +87,23 @@ class Event:
 
 
 class ApiServer:
-    """A connection to one API server. Use `connect`."""
+    """A connection to one API server. Use `connect`.
 
-    def __init__(self, api: kubernetes.ApiClient, access: Access) -> None:
+    `namespace` is the one that the kubeconfig's context or the service account names; empty when it names none.
+    """
+
+    def __init__(self, api: kubernetes.ApiClient, access: Access, namespace: str = "") -> None:
         self._api = api
         self._impersonation = _impersonation_headers(access)
+        self.namespace = namespace
 
     @classmethod
     @asynccontextmanager
     async def connect(cls, access: Access) -> AsyncIterator[Self]:
         """Raises `ConnectionFault` when there is no usable configuration."""
-        configuration = await _configuration(access)
+        configuration, namespace = await _configuration(access)
         async with kubernetes.ApiClient(configuration) as api:
-            yield cls(api, access)
+            yield cls(api, access, namespace)
 
     @property
     def host(self) -> str:
@@ -139,24 +147,36 @@ class ApiServer:
         resource_version: str | None = None,
         limit: int = PAGE,
     ) -> AsyncIterator[Page]:
-        """A list in pages. Raises `ApiError` (410 when the continuation has expired) or `ConnectionFault`."""
+        """A list in pages, the next one under way while one is worked on.
+
+        Raises `ApiError` (410 when the continuation has expired) or `ConnectionFault`.
+        """
         query = {"limit": str(limit), "labelSelector": label_selector, "fieldSelector": field_selector}
         query = {key: value for key, value in query.items() if value}
         if resource_version is not None:
             query["resourceVersion"] = resource_version
         accept = METADATA_ONLY_LIST if metadata_only else None
-        while True:
-            document = await self.request("GET", path, query=query, accept=accept)
-            metadata = document.get("metadata") or {}
-            yield Page(
-                items=tuple(document.get("items") or ()),
-                resource_version=metadata.get("resourceVersion", ""),
-                remaining=metadata.get("remainingItemCount"),
-            )
-            following = metadata.get("continue")
-            if not following:
-                return
-            query = {key: value for key, value in query.items() if key != "resourceVersion"} | {"continue": following}
+        coming = asyncio.create_task(self.request("GET", path, query=query, accept=accept))
+        query.pop("resourceVersion", None)
+        try:
+            while True:
+                document = await coming
+                metadata = document.get("metadata") or {}
+                following = metadata.get("continue")
+                if following:
+                    further = {**query, "continue": following}
+                    coming = asyncio.create_task(self.request("GET", path, query=further, accept=accept))
+                yield Page(
+                    items=tuple(document.get("items") or ()),
+                    resource_version=metadata.get("resourceVersion", ""),
+                    remaining=metadata.get("remainingItemCount"),
+                )
+                if not following:
+                    return
+        finally:
+            coming.cancel()
+            if coming.done() and not coming.cancelled():
+                coming.exception()  # a page that nobody came for has failed for nobody
 
     async def watch(
         self,
@@ -209,7 +229,8 @@ class ApiServer:
         within: float | aiohttp.ClientTimeout | None,
     ) -> aiohttp.ClientResponse:
         try:
-            headers = {"Content-Type": content_type, "Accept": accept or "application/json", **self._impersonation}
+            headers = CIMultiDict({"Content-Type": content_type, "Accept": accept or "application/json"})
+            headers.extend(self._impersonation)
             token = await self._api.configuration.get_api_key_with_prefix("BearerToken")
             if token:
                 headers["Authorization"] = token
@@ -217,41 +238,33 @@ class ApiServer:
                 method,
                 f"{self.host}{path}",
                 query_params=dict(query) if query else None,
-                headers=headers,
+                headers=headers,  # type: ignore[arg-type] # it hands them on to aiohttp, which takes several of a name
                 body=body,
                 _preload_content=False,
                 _request_timeout=REQUEST_TIMEOUT if within is None else within,
             )
-        except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError, kubernetes_config.ConfigException) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError, ConfigException) as error:
             raise ConnectionFault(_sentence(error, self.host)) from error
         return response
 
 
-def _impersonation_headers(access: Access) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    if access.impersonate_user is not None:
-        headers["Impersonate-User"] = access.impersonate_user
-    if access.impersonate_groups:
-        headers["Impersonate-Group"] = ",".join(access.impersonate_groups)
-    return headers
+def _impersonation_headers(access: Access) -> list[tuple[str, str]]:
+    """Each group is a header of its own: a name may hold a comma."""
+    user = [] if access.impersonate_user is None else [("Impersonate-User", access.impersonate_user)]
+    return user + [("Impersonate-Group", group) for group in access.impersonate_groups]
 
 
-async def _configuration(access: Access) -> kubernetes.Configuration:
-    configuration = kubernetes.Configuration()
-    # Each watch holds a connection for good; with a limit, many described kinds would leave none for reading owners.
-    configuration.connection_pool_maxsize = 0
+async def _configuration(access: Access) -> kubeconfig.Loaded:
     try:
         if access.in_cluster and access.kubeconfig is None:
-            kubernetes_config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+            loaded = kubeconfig.of_account()
         else:
-            file = str(access.kubeconfig) if access.kubeconfig is not None else None
-            await kubernetes_config.load_kube_config(
-                config_file=file, context=access.context, client_configuration=configuration, persist_config=False
-            )
-    except (kubernetes_config.ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        where = str(access.kubeconfig) if access.kubeconfig is not None else "the cluster configuration"
-        raise ConnectionFault(f"{where} is not usable: {' '.join(str(error).split())}") from error
-    return configuration
+            loaded = await kubeconfig.of_files(access.kubeconfig, access.context, os.environ)
+    except kubeconfig.Unusable as fault:
+        raise ConnectionFault(str(fault)) from fault
+    # Each watch holds a connection for good; with a limit, many described kinds would leave none for reading owners.
+    loaded.configuration.connection_pool_maxsize = 0
+    return loaded
 
 
 def _answer(response: aiohttp.ClientResponse, text: bytes) -> JsonObject:
@@ -300,4 +313,16 @@ def _event(line: bytes) -> Event:
 def _sentence(error: BaseException, host: str) -> str:
     if isinstance(error, TimeoutError | asyncio.TimeoutError):
         return f"{host} did not answer in time"
-    return f"{host} could not be reached: {' '.join(str(error).split()) or type(error).__name__}"
+    return f"{host} could not be reached: {_why(error)}"
+
+
+def _why(error: BaseException) -> str:
+    """The operating system's words where there are any: the library's name sockets and contexts."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"its certificate is not trusted: {getattr(error.certificate_error, 'verify_message', error)}"
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, OSError) and cause.errno is not None and not isinstance(cause, ssl.SSLError | socket.gaierror):
+        return os.strerror(cause.errno)
+    if isinstance(cause, socket.gaierror):
+        return cause.strerror or "its name is not known"
+    return " ".join(str(cause).split()) or type(cause).__name__
