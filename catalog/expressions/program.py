@@ -204,8 +204,10 @@ class Program:
 def _evaluated(plain: Plain, document: Json, meter: Meter) -> Outcome:
     try:
         return plain(document, meter)
-    except (Fault, Beyond) as error:
-        return Failure(str(error))
+    except Fault as fault:
+        return Failure(str(fault))
+    except Beyond as reason:
+        return Failure(f"not supported: {reason}")
     except Exhausted:
         return Failure("it takes too many steps on an object of this size")
     except RecursionError:

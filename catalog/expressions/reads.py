@@ -115,19 +115,20 @@ def _step(step: Step, places: _Places, at: _Places, scope: _Scope) -> _Places:
     match step:
         case Field(name):
             return tuple(place.at(name) for place in places)
-        case Each():
-            return tuple(place.each() for place in places)
-        case Index(Literal()):
-            return tuple(place.each() for place in places)
+        case Each() | Index(Literal()):
+            return _elements(places)
         case Index(key):
             _use(_trace(key, at, scope))
             _use(places)
             return ()
         case Slice(start, end):
             _use_all((bound for bound in (start, end) if bound is not None), at, scope)
-            for place in places:
-                place.each()
+            _elements(places)
             return places
+
+
+def _elements(places: _Places) -> _Places:
+    return tuple(place.each() for place in places)
 
 
 def _binary(node: Binary, at: _Places, scope: _Scope) -> _Places:
@@ -161,17 +162,16 @@ def _control(node: If | Try | Bind | Fold, at: _Places, scope: _Scope) -> _Place
 
 
 def _call(call: Call, at: _Places, scope: _Scope) -> _Places:
-    elements = tuple(place.each() for place in at)
     arguments = call.arguments
     match call.signature:
         case "select/1":
             _trace(arguments[0], at, scope)
             return at
         case "map/1":
-            _use(_trace(arguments[0], elements, scope))
+            _use(_trace(arguments[0], _elements(at), scope))
             return ()
         case "any/1" | "all/1":
-            _trace(arguments[0], elements, scope)
+            _trace(arguments[0], _elements(at), scope)
             return ()
         case "any/2" | "all/2":
             _trace(arguments[1], _trace(arguments[0], at, scope), scope)
@@ -182,8 +182,9 @@ def _call(call: Call, at: _Places, scope: _Scope) -> _Places:
             _trace(arguments[0], at, scope)
             return ()
         case "first/0" | "last/0":
-            return elements
+            return _elements(at)
         case "length/0" | "keys/0" | "any/0" | "all/0":
+            _elements(at)
             return ()
     return _other_call(call, at, scope)
 

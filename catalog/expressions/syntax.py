@@ -449,10 +449,10 @@ def _negated(body: Node) -> Node:
 
 
 def _number(text: str, column: int) -> int | float:
-    value = float(text)
-    if abs(value) > MAX_NUMBER:
+    value = int(text) if text.isdigit() else float(text)
+    if value > MAX_NUMBER:
         raise SyntaxProblem(f"column {column}: the number {text[:30]} is beyond 2^53, where numbers are not exact")
-    return int(value) if value.is_integer() else value
+    return int(value) if value == int(value) else value
 
 
 def _step_to(key: Node, *, optional: bool) -> Step:
