@@ -13,11 +13,8 @@ from typing import Any
 import jq
 
 from catalog.definition import Json
-from catalog.expressions.outcome import MAX_REASON_LENGTH, Failure, Outcome
+from catalog.expressions.outcome import MAX_NUMBER, MAX_REASON_LENGTH, Failure, Outcome
 from catalog.expressions.render import PRELUDE
-
-MAX_NUMBER = 2**53
-"""Beyond it a double, which is all that jq has, is not exact."""
 
 _WRAPPED = '(try {{v: [{0}]}} catch {{e: (if type == "string" then . else "" end)}})'
 _TYPES = "(null|boolean|number|string|array|object)"

@@ -58,24 +58,22 @@ def outcome_read(message: bytes) -> Outcome:
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:
     """Answer requests until the stream ends: for each expression, in order, one outcome."""
     _reply(replies, READY)
-    while (sources := _message(requests)) is not None:
-        document = _message(requests) or b""
+    while (sources := _message(requests)) is not None and (document := _message(requests)) is not None:
         for outcome in outcomes(orjson.loads(sources), document):
             _reply(replies, outcome_message(outcome))
 
 
 def outcomes(sources: list[str], document: bytes) -> Iterator[Outcome]:
     """The outcome of each expression on a JSON text, one after the other."""
-    text = document.decode()
     for source in sources:
         try:
-            (outcome,) = _engine(source).run(text)
+            (outcome,) = _engine(source).run(document.decode())
         except ExpressionError as error:
             outcome = Failure(str(error)[:120])
         except MemoryError:
             outcome = Failure("it takes too much memory", overran=True)
         except (ValueError, RecursionError):
-            outcome = Failure("the object or a result is nested too deeply for jq")
+            outcome = Failure("the object is nested too deeply for jq, or is not JSON")
         yield outcome
 
 
@@ -85,8 +83,10 @@ def _engine(source: str) -> Engine:
 
 
 def _message(stream: BinaryIO) -> bytes | None:
+    """The next message, or None when the stream ends, be it inside one."""
     length = stream.read(LENGTH_BYTES)
-    return stream.read(int.from_bytes(length, "big")) if len(length) == LENGTH_BYTES else None
+    message = stream.read(int.from_bytes(length, "big"))
+    return message if len(length) == LENGTH_BYTES and len(message) == int.from_bytes(length, "big") else None
 
 
 def _reply(stream: BinaryIO, message: bytes) -> None:

@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 from catalog.definition import Json
 
+MAX_NUMBER = 2**53 - 1
+"""The largest whole number that a double, which is all that jq has, tells from the next."""
 MAX_REASON_LENGTH = 120
 """Characters of a failure's reason."""
 

@@ -32,6 +32,7 @@ from catalog.expressions.nodes import (
     Variable,
     walk,
 )
+from catalog.expressions.outcome import MAX_NUMBER
 from catalog.expressions.tokens import Kind, SyntaxProblem, Token, tokens
 
 MAX_NESTING = 40
@@ -40,8 +41,6 @@ MAX_DEPTH = 120
 """Levels of the tree, chains of operators included: everything that reads the tree recurses this far."""
 MAX_STEPS = 64
 """Steps of one path."""
-MAX_NUMBER = 2**53
-"""Beyond it jq's numbers are not exact."""
 
 _ASSIGNMENT = ("=", "|=", "+=", "-=", "*=", "/=", "%=", "//=")
 _COMPARISON = ("==", "!=", "<", "<=", ">", ">=")

@@ -28,6 +28,7 @@ from catalog.expressions.nodes import (
     Try,
     Variable,
 )
+from catalog.expressions.outcome import MAX_NUMBER
 from catalog.expressions.plain.closures import (
     EACH,
     Many,
@@ -63,7 +64,7 @@ from catalog.expressions.plain.closures import (
 )
 from catalog.expressions.plain.functions import KEEPING, OF_INPUT, OF_INPUT_AND_ARGUMENT, added
 from catalog.expressions.plain.operators import ARITHMETIC, COMPARISONS, comparison, index, negated, sliced, truth
-from catalog.expressions.plain.values import MAX_NUMBER, Beyond, Meter, printed, spend
+from catalog.expressions.plain.values import Beyond, Meter, printed, spend
 
 MAX_STEPS = 400_000
 """Steps of one evaluation of all expressions of a program: at most about 40 ms."""

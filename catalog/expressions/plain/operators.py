@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from catalog.definition import Json
-from catalog.expressions.plain.values import MAX_NUMBER, Beyond, Fault, Meter, compared, exact, spend, type_name
+from catalog.expressions.outcome import MAX_NUMBER
+from catalog.expressions.plain.values import Beyond, Fault, Meter, compared, exact, spend, type_name
 
 Operator: TypeAlias = Callable[[Json, Json, Meter], Json]
 

@@ -11,9 +11,7 @@ from functools import cmp_to_key
 from typing import TypeAlias
 
 from catalog.definition import Json
-
-MAX_NUMBER = 2**53
-"""Beyond it jq's numbers are not exact."""
+from catalog.expressions.outcome import MAX_NUMBER
 
 Meter: TypeAlias = list[Json]
 """The first element is the number of steps left, each of at most about 0.2 µs; the others hold values of variables."""
