@@ -240,7 +240,12 @@ class Repair:
             return "refused"
 
     async def mend(self, target: Target, *, dry_run: bool = False) -> str:
-        """Bring one object to what it should carry now: `mended`, `good`, or `unknown` when that cannot be told."""
+        """Bring one object to what it should carry now: `mended`, `good`, or `unknown` when that cannot be told.
+
+        `gone` when it is no longer there, or no longer ours to stamp.
+        """
+        if not self._in_scope(target.namespace):
+            return "gone"
         resource = await self._discovery.find(target.group, target.kind)
         if resource is None:
             return "gone"

@@ -123,7 +123,7 @@ class ClusterRuntime:
             supervision=self._supervision,
             isolated=isolated,
             catalog=self._catalog,
-            in_scope=self._namespaces.in_scope,
+            in_scope=self._may_stamp,
             unstamped=Unstamped(policy.prefix, lambda: self._presence.since),
             rate=upkeep.reconcile_rate,
             interval=upkeep.reconcile_interval,
@@ -267,6 +267,10 @@ class ClusterRuntime:
         """Repair, once it is known which namespaces are ours."""
         await self._namespace_watch.complete.wait()
         await self._repair.run()
+
+    def _may_stamp(self, namespace: str) -> bool:
+        """Whether upkeep may write there: not while somebody has switched us off by deleting the configuration."""
+        return not self._presence.taken_away and self._namespaces.in_scope(namespace)
 
     async def _republish(self) -> None:
         """Have the configuration carry a changed bundle at once."""

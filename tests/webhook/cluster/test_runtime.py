@@ -203,6 +203,22 @@ async def test_who_only_observes_writes_no_object(fake: FakeApiServer, open_room
     assert fake.objects[f"{DEPLOYMENTS}/web"] == web
 
 
+async def test_who_is_switched_off_writes_no_object(fake: FakeApiServer, open_room: Open) -> None:
+    """Deleting the configuration ends all stamping: upkeep's, too."""
+    fake.put(TEAM, {})
+    async with open_room() as room:
+        await until(lambda: room.witness.metric("registered") == 1)
+        fake.delete(CONFIGURATION)
+        await until(lambda: room.witness.metric("registered") == 0)
+        web = fake.put(
+            f"{DEPLOYMENTS}/web", {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {"spec": {}}}}
+        )
+        sweeps = fake.count("GET", "^/api/v1/pods")
+        await until(lambda: fake.count("GET", "^/api/v1/pods") >= sweeps + 2)
+
+    assert fake.objects[f"{DEPLOYMENTS}/web"] == web
+
+
 async def test_a_lost_serving_secret_is_made_again_at_once(fake: FakeApiServer, open_room: Open) -> None:
     """And what every replica serves follows."""
     serving = "/api/v1/namespaces/stamps/secrets/stamp-serving"
