@@ -31,6 +31,9 @@ CONFIGURATION = api_path("admissionregistration.k8s.io/v1", "mutatingwebhookconf
 SECRETS = ("workload-stamp-authority", "workload-stamp-serving")
 LEASE = api_path("coordination.k8s.io/v1", "leases", namespace=NAMESPACE, name="workload-stamp")
 DEFINITIONS = api_path("workload-stamp.io/v1alpha1", "workloaddefinitions")
+RESOURCE_DEFINITION = api_path(
+    "apiextensions.k8s.io/v1", "customresourcedefinitions", name="workloaddefinitions.workload-stamp.io"
+)
 
 
 class InstalledReplica(WebhookReplica):
@@ -116,7 +119,8 @@ class Installation:
         for path in (CONFIGURATION, LEASE, *secrets):
             if self._read(path) is not None:
                 self.control_plane.client.delete(path)
-        if eventually(self._serves_definitions, what="WorkloadDefinitions to be served"):
+        if self._read(RESOURCE_DEFINITION) is not None:
+            eventually(self._serves_definitions, what="WorkloadDefinitions to be served")
             self.control_plane.client.delete(DEFINITIONS)
 
     def may(self, verb: str, group: str, resource: str, *, namespace: str = "", name: str = "") -> bool:

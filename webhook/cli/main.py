@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "admit": ("webhook.cli.admit", "Show what admission would stamp, without a cluster."),
         "definitions": ("webhook.cli.definitions", "List, show and validate definitions."),
         "certs": ("webhook.cli.certificates", "Issue certificates."),
+        "uninstall": ("webhook.cli.uninstall", "Remove the webhook, and stamps when asked, from a cluster."),
         "demo": ("webhook.cli.demo", "Watch a running webhook stamp an example."),
     }
 )
