@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from catalog import load
-from catalog.definition import Definition
+from catalog.definition import Definition, RootStamps
 from catalog.library import Catalog, CompiledDefinition
 from catalog.parse.fields import (
     DEFINITION,
@@ -40,8 +40,11 @@ AGGREGATE_LABEL = "workload-stamp.io/aggregate-to-webhook"
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _OPEN: Mapping[str, Any] = {_PRESERVE: True}
 
-ROOT_VERBS = ("get", "list", "watch", "patch")
-"""Owners are read, roots watched, and stamps that admission could not give applied later."""
+READ_VERBS = ("get", "list", "watch")
+"""Owners are read, and roots watched."""
+
+MENDED = frozenset({RootStamps.FULL, RootStamps.ANNOTATIONS})
+"""Objects that upkeep gives the stamps which admission could not; the others are written to at their creation only."""
 
 PASSED_VERBS = ("get",)
 """What a definition names between its object and the pods is only read on the way up."""
@@ -231,7 +234,10 @@ def _rules(definitions: Iterable[Definition]) -> Iterable[dict[str, Any]]:
 def _verbs(catalog: Catalog, group: str, kind: str) -> tuple[str, ...]:
     if (group, kind) == ("", "Pod"):
         return POD_VERBS
-    return ROOT_VERBS if (group, kind) in catalog.by_kind else PASSED_VERBS
+    modes = {compiled.definition.root_stamps for compiled in catalog.by_kind.get((group, kind), ())}
+    if not modes:
+        return PASSED_VERBS
+    return (*READ_VERBS, "patch") if modes & MENDED else READ_VERBS
 
 
 def plural(kind: str) -> str:

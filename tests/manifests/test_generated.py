@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from catalog.definition import RootStamps
 from catalog.parse.fields import Object, objects
 from tests.manifests.documents import named
 from tests.manifests.generated import (
@@ -42,8 +43,20 @@ def test_every_described_kind_can_be_read_watched_and_mended() -> None:
     allowed = _allowed()
     for definition in packaged_definitions():
         kind = definition.describes
-        needed = {"get", "list", "patch"} | (set() if kind.kind == "Pod" else {"watch"})
-        assert allowed[kind.group, plural(kind.kind)] == needed, kind
+        needed = {"get", "list", "patch"} if kind.kind == "Pod" else {"get", "list", "watch"}
+        if definition.root_stamps in (RootStamps.FULL, RootStamps.ANNOTATIONS):
+            needed |= {"patch"}
+        assert needed <= allowed[kind.group, plural(kind.kind)], kind
+
+
+def test_what_is_written_at_creation_only_may_not_be_patched() -> None:
+    """Admission needs no right; upkeep does not touch the objects of these kinds, and may not."""
+    later = {
+        (definition.describes.group, plural(definition.describes.kind))
+        for definition in packaged_definitions()
+        if definition.root_stamps in (RootStamps.FULL, RootStamps.ANNOTATIONS)
+    }
+    assert {key for key, verbs in _allowed().items() if "patch" in verbs} == later | {("", "pods")}
 
 
 def test_every_kind_between_an_object_and_its_pods_can_be_read() -> None:
