@@ -61,8 +61,9 @@ class PodReading:
 
     def _claimed_by(self, leaf: Leaf) -> Attribution | Unknown | None:
         selector = leaf.component.selector
-        if selector is None:
-            return Attribution(leaf=leaf, instance=None)
+        if selector is None or not (selector.chooses_component or selector.instance):
+            is_sole = len(self.structure.compiled.leaves) == 1
+            return Attribution(leaf=leaf, instance=None) if is_sole else None
         holds = self._holds(selector)
         if holds is not True:
             return holds or None

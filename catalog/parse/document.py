@@ -26,7 +26,8 @@ def parse(document: Json, origin: str) -> Definition:
         definition = _definition(reading.read(DEFINITION, document, ""), origin)
     except TooManyProblems:
         raise _refusal(reading.problems) from None
-    problems = [*reading.problems, *islice(violations(definition), MOST_PROBLEMS + 1)]
+    is_upstream = document["apiVersion"] != KINDS[0][0]
+    problems = [*reading.problems, *islice(violations(definition, is_upstream=is_upstream), MOST_PROBLEMS + 1)]
     if problems:
         raise _refusal(problems)
     return definition

@@ -20,8 +20,12 @@ _MOST_NAMED = 12  # names in one remedy
 _GANGS = "spec.optimizationInstructions.gangScheduling"
 
 
-def violations(definition: Definition) -> Iterator[Problem]:
-    """Every violated rule, in the order of the document."""
+def violations(definition: Definition, *, is_upstream: bool = False) -> Iterator[Problem]:
+    """Every violated rule, in the order of the document.
+
+    Upstream takes leaves whose pods nothing tells apart (its own definition of Milvus has such), so a document of
+    upstream's kinds may have them: they claim no pod, or the first of two alike does.
+    """
     components = [
         (f"{_STRUCTURE}.rootComponent", definition.root),
         *((f"{_STRUCTURE}.childComponents[{index}]", child) for index, child in enumerate(definition.children)),
@@ -35,7 +39,8 @@ def violations(definition: Definition) -> Iterator[Problem]:
         yield from _unknown_owners(components, by_name)
         yield from _unknown_members(definition, by_name)
     yield from _cycles(components, by_name)
-    yield from _ambiguous_leaves(components)
+    if not is_upstream:
+        yield from _ambiguous_leaves(components)
     yield from _gangs_stated_twice(definition)
     for index, group in enumerate(definition.gang_groups):
         yield from _gang_ids_without_instances(f"{_GANGS}.podGroups[{index}]", group, definition, by_name)
