@@ -90,13 +90,18 @@ class FaultProxy:
             timeout=aiohttp.ClientTimeout(total=None),
             auto_decompress=False,
         )
-        self._runner = web.ServerRunner(web.Server(self._handle))
+        self._runner = web.ServerRunner(web.Server(self._handle), shutdown_timeout=1.0)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
 
     async def _stop(self) -> None:
+        watches = list(self._watches)
+        for task in watches:
+            task.cancel()
+        await asyncio.gather(*watches, return_exceptions=True)
         await self._runner.cleanup()
         await self._session.close()
+        await asyncio.sleep(0.1)  # transports that were aborted are closed in the loop's next turns
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests.append((request.method, request.path))
@@ -125,6 +130,8 @@ class FaultProxy:
             async for chunk in upstream.content.iter_any():
                 await response.write(chunk)
             await response.write_eof()
+        except (ConnectionError, aiohttp.ClientPayloadError):
+            pass  # either side has gone away
         except asyncio.CancelledError:
             if request.transport is not None:
                 request.transport.abort()

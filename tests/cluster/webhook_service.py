@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from tests.cluster.api_client import ApiError
 from tests.cluster.balancer import Backend, Balancer
+from tests.cluster.fault_proxy import FaultProxy
 from tests.cluster.installation import DEFINITIONS, Installation, InstalledReplica
 from tests.cluster.ports import LOOPBACK
 from tests.cluster.waiting import eventually
@@ -34,10 +35,18 @@ PROMPT = (
 class WebhookService:
     """Replicas of one configuration. Use `running`."""
 
-    def __init__(self, installation: Installation, arguments: tuple[str, ...], balancer: Balancer | None) -> None:
+    def __init__(
+        self,
+        installation: Installation,
+        arguments: tuple[str, ...],
+        *,
+        balancer: Balancer | None,
+        through: FaultProxy | None,
+    ) -> None:
         """Starts nothing."""
         self.installation = installation
         self.balancer = balancer
+        self.through = through
         self.replicas: list[InstalledReplica] = []
         self._arguments = arguments
         self._backends: dict[str, Backend] = {}
@@ -46,14 +55,22 @@ class WebhookService:
     @classmethod
     @contextmanager
     def running(
-        cls, installation: Installation, *arguments: str, replicas: int = 1, stamps: bool = True
+        cls,
+        installation: Installation,
+        *arguments: str,
+        replicas: int = 1,
+        through: FaultProxy | None = None,
+        stamps: bool = True,
     ) -> Iterator[Self]:
-        """So many replicas, registered and following every kind; `stamps=False` when they are not to write anything."""
+        """So many replicas, registered and following every kind; `stamps=False` when they are not to write anything.
+
+        They speak to the API server `through` a proxy when one is given.
+        """
         eventually(lambda: _can_be_listed(installation), what="WorkloadDefinitions to be served")
         installation.clear()
         with ExitStack() as stack:
             balancer = stack.enter_context(Balancer(delay_seconds=0.2, probe_seconds=0.2)) if replicas > 1 else None
-            service = cls(installation, (*PROMPT, *arguments), balancer)
+            service = cls(installation, (*PROMPT, *arguments), balancer=balancer, through=through)
             stack.callback(service._stop)
             for replica in [service.add() for _ in range(replicas)]:
                 replica.wait_until_ready()
@@ -63,7 +80,7 @@ class WebhookService:
     def add(self) -> InstalledReplica:
         """Start one more; it gets connections once it is ready."""
         url = f"https://{LOOPBACK}:{self.balancer.port}/mutate" if self.balancer else ""
-        replica = self.installation.replica(f"replica-{self._made}", *self._arguments, url=url)
+        replica = self.installation.replica(f"replica-{self._made}", *self._way(), *self._arguments, url=url)
         self._made += 1
         self.installation.control_plane.adopt(replica)
         self.replicas.append(replica)
@@ -72,6 +89,17 @@ class WebhookService:
             self._backends[replica.name] = Backend(port=replica.port, health_port=replica.health_port)
             self.balancer.add(self._backends[replica.name])
         return replica
+
+    def _way(self) -> tuple[str, ...]:
+        """The argument that sends a replica through the proxy; the last one of a flag wins."""
+        if self.through is None:
+            return ()
+        document = json.loads(self.installation.kubeconfig.read_text())
+        document["clusters"][0]["cluster"] = {"server": f"http://{LOOPBACK}:{self.through.port}"}
+        kubeconfig = self.installation.control_plane.folder / "through-proxy.kubeconfig"
+        kubeconfig.touch(mode=0o600)
+        kubeconfig.write_text(json.dumps(document))
+        return (f"--kubeconfig={kubeconfig}",)
 
     def withdraw(self, replica: InstalledReplica) -> None:
         """What deleting its pod does first: kube-proxy is about to hear of it."""
@@ -102,6 +130,11 @@ class WebhookService:
             eventually(self._is_asked, what="the API server to ask the webhook")
         if self.balancer:
             self.balancer.wait_for(len(self.replicas))
+
+    def wait_until_known(self, plural: str) -> None:
+        """Wait until a kind that came later is registered and followed."""
+        eventually(lambda: plural in json.dumps(self.installation.configuration), what=f"{plural} to be registered")
+        eventually(self.follows_everything, what="every kind to be followed")
 
     def _is_asked(self) -> bool:
         pod = {
