@@ -37,11 +37,11 @@ _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[1:]; "
     "from catalog.expressions.isolated import serve; serve(sys.stdin.buffer, sys.stdout.buffer)"
 )
+_ENDED = Failure("the worker ended unexpectedly")
+_OUT_OF_MEMORY = f"it takes more than {MEMORY >> 20} MB of memory, or breaks the engine"
 _ENDED_BY = {
     signal.SIGXCPU: "it takes too much processor time",
-    signal.SIGABRT: f"it takes more than {MEMORY >> 20} MB of memory, or breaks the engine",
-    signal.SIGSEGV: "it breaks the engine",
-    signal.SIGBUS: "it breaks the engine",
+    **dict.fromkeys((signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS), _OUT_OF_MEMORY),
 }
 
 
@@ -105,6 +105,11 @@ class ExpressionWorker:
         """The same for callers without an event loop."""
         return self._evaluate(request, deadline, time.monotonic() + deadline)
 
+    def get_ready(self, seconds: float = START_SECONDS) -> bool:
+        """Start the process if there is none, and wait for it. Whether it is ready."""
+        with self._turn:
+            return self._ready_process(time.monotonic() + seconds) is not None
+
     def _evaluate(self, request: IsolatedRequest, deadline: float, until: float) -> Mapping[str, Outcome]:
         if not self._turn.acquire(timeout=max(0.0, until - time.monotonic())):
             return _all_failed(request.sources, "the worker was busy with other requests")
@@ -115,12 +120,17 @@ class ExpressionWorker:
 
     def _in_turn(self, request: IsolatedRequest, deadline: float, until: float) -> Mapping[str, Outcome]:
         outcomes: dict[str, Outcome] = {}
-        remaining = request.sources
+        remaining, tried_again = request.sources, False
         while remaining:
             process = self._ready_process(until)
             if process is None:
                 return outcomes | _all_failed(remaining, "the worker was not ready in time")
             answered, ended = process.evaluate(remaining, request.document, deadline, until)
+            if ended == _ENDED and not tried_again:
+                # Somebody else ended it, perhaps before it had the request.
+                tried_again = True
+                self._discard()
+                continue
             outcomes.update(zip(remaining, answered, strict=False))
             remaining = remaining[len(answered) :]
             if ended is not None:
@@ -217,7 +227,7 @@ class _Process:
         if self._received_end():
             ended_by = signal.Signals(-self._child.returncode) if self._child.returncode < 0 else None
             why = _ENDED_BY.get(ended_by) if ended_by is not None else None
-            return Failure(why, overran=True) if why is not None else Failure("the worker ended unexpectedly")
+            return Failure(why, overran=True) if why is not None else _ENDED
         return Failure(f"it takes longer than {deadline:.3g} s", overran=seconds >= min(deadline / 2, _FAIR_SECONDS))
 
     def _received_end(self) -> bool:
@@ -330,6 +340,8 @@ def _overrun(worker: ExpressionWorker, source: str, sample: Json, deadline: floa
     request = Program.compile([source]).pending(sample)
     if request is None:
         return None
+    if not worker.get_ready():
+        return f"`{source}`: could not be tried out, as no process gets ready for it; try again"
     outcome = worker.evaluate_blocking(request, deadline)[source]
     if isinstance(outcome, Failure) and outcome.overran:
         shown = orjson.dumps(sample).decode()

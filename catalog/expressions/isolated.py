@@ -5,6 +5,7 @@ soon as it is done. Checks every expression again, so that nothing gets to libjq
 requests and outcomes are written, for both ends. Takes its streams as arguments; opens nothing.
 """
 
+import json
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import BinaryIO
@@ -39,12 +40,29 @@ def outcome_message(outcome: Outcome) -> bytes:
     if isinstance(outcome, Failure):
         return orjson.dumps({"failure": outcome.reason, "overran": outcome.overran})
     try:
-        text = orjson.dumps({"results": outcome})
-    except orjson.JSONEncodeError:
+        texts = _result_texts(outcome)
+    except (ValueError, RecursionError):
         return outcome_message(Failure("a result is nested too deeply or is not JSON"))
-    if len(text) > MAX_RESULTS:
+    except MemoryError:
+        return outcome_message(Failure("its results take too much memory", overran=True))
+    if texts is None:
         return outcome_message(Failure(f"its results are larger than {MAX_RESULTS >> 20} MiB", overran=True))
-    return text
+    return b'{"results":[' + b",".join(texts) + b"]}"
+
+
+def _result_texts(results: tuple[Json, ...]) -> list[bytes] | None:
+    """Each result as JSON text, or None when they are too large.
+
+    Not by orjson, which does not survive want of memory.
+    """
+    left = MAX_RESULTS
+    texts = []
+    for result in results:
+        texts.append(json.dumps(result, ensure_ascii=False, separators=(",", ":")).encode())
+        left -= len(texts[-1]) + 1
+        if left < 0:
+            return None
+    return texts
 
 
 def outcome_read(message: bytes) -> Outcome:
