@@ -105,11 +105,15 @@ PodSource: TypeAlias = PodTemplateAt | PodSpecAt | PodFieldsAt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Pods of a component over the whole workload, one number per instance (definitions.md, section 3.4)."""
+    """Pods of a component over the whole workload, one number per instance (definitions.md, section 3.4).
+
+    `unknown_reason` tells people what decides the number where the object does not state it, and what would.
+    """
 
     replicas: Expression | None = None
     min_replicas: Expression | None = None
     max_replicas: Expression | None = None
+    unknown_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +201,8 @@ class Suspension:
 class Component:
     """One level or role of a workload. A component with `pods` is a leaf: it bears pods.
 
-    `is_enabled`, `role` and `is_complete` are ours (definitions.md, section 2).
+    `is_enabled`, `role` and `is_complete` are ours (definitions.md, section 2); `incomplete_reason` tells people who
+    completes the pod spec where the object does not have it, and what would make its GPUs known.
     """
 
     name: str
@@ -211,6 +216,7 @@ class Component:
     selector: PodSelector | None = None
     is_enabled: Expression | None = None
     is_complete: Expression | None = None
+    incomplete_reason: str | None = None
     role: str | None = None
 
 

@@ -336,12 +336,14 @@ def _instance_ids(component: Component, results: Results) -> tuple[str, ...] | U
 def _counts(component: Component, results: Results, ids: Sequence[str]) -> Sequence[int | Unknown]:
     if component.scale is None:
         return [1] * len(ids)
+    reason = component.scale.unknown_reason or "the number of pods is not stated in this object"
+    not_stated = Unknown(f"{component.name}: {reason}")
     if component.scale.replicas is None:
-        return [Unknown(f"{component.name}: the number of pods is not stated in this object")] * len(ids)
+        return [not_stated] * len(ids)
     values = results.per_instance(component.scale.replicas, ids)
     if isinstance(values, Unknown):
         return [values] * len(ids)
-    return [_count(value, results, component.scale.replicas) for value in values]
+    return [not_stated if value is None else _count(value, results, component.scale.replicas) for value in values]
 
 
 def _count(value: Json, results: Results, expression: Expression) -> int | Unknown:
@@ -419,7 +421,7 @@ def _devices(
     specs = _pod_specs(component.pods, results, ids)
     if isinstance(specs, Unknown):
         return [(specs, {})] * len(ids)
-    return [_devices_of(spec, component.name, policy, claims) for spec in specs]
+    return [_devices_of(spec, component, policy, claims) for spec in specs]
 
 
 def _completed_elsewhere(component: Component, results: Results) -> Unknown | None:
@@ -429,8 +431,13 @@ def _completed_elsewhere(component: Component, results: Results) -> Unknown | No
     if isinstance(answer, Unknown):
         return answer
     if answer is not True:
-        return Unknown(f"{component.name}: its pod spec is completed outside this object", until_pod=True)
+        return _incomplete(component, "its pod spec is completed outside this object")
     return None
+
+
+def _incomplete(component: Component, otherwise: str) -> Unknown:
+    """GPUs that only the pod will show, with the definition's own reason if it gives one."""
+    return Unknown(f"{component.name}: {component.incomplete_reason or otherwise}", until_pod=True)
 
 
 PodParts = tuple[Json, Json]
@@ -510,18 +517,18 @@ def _object(value: Json) -> JsonObject:
 
 
 def _devices_of(
-    parts: PodParts, component: str, policy: AcceleratorPolicy, claims: Sequence[JsonObject]
+    parts: PodParts, component: Component, policy: AcceleratorPolicy, claims: Sequence[JsonObject]
 ) -> DeviceCounts:
     spec, annotations = parts
     if spec is None:
-        return Unknown(f"{component}: its pod spec is not in this object", until_pod=True), {}
+        return _incomplete(component, "its pod spec is not in this object"), {}
     if isinstance(spec, Unknown):
         return spec, {}
     if not isinstance(spec, dict):
-        return Unknown(f"{component}: its pod spec is {_shown(spec)}, not an object"), {}
+        return Unknown(f"{component.name}: its pod spec is {_shown(spec)}, not an object"), {}
     devices = effective_devices(spec, _object(annotations), policy, claims)
     if devices.gpus is None:
-        return Unknown(f"{component}: {devices.problem}"), devices.accelerators
+        return Unknown(f"{component.name}: {devices.problem}"), devices.accelerators
     return devices.gpus, devices.accelerators
 
 

@@ -73,6 +73,7 @@ def _scale(values: Values) -> Scale:
         replicas=values["replicasPath"],
         min_replicas=values["minReplicasPath"],
         max_replicas=values["maxReplicasPath"],
+        unknown_reason=values["unknownReason"],
     )
 
 
@@ -144,6 +145,7 @@ def _component(values: Values) -> Component:
         selector=values["podSelector"],
         is_enabled=values["isEnabledExpression"],
         is_complete=values["isCompleteExpression"],
+        incomplete_reason=values["incompleteReason"],
         role=values["role"],
     )
 

@@ -127,6 +127,7 @@ _ON_OBJECT = Jq(input=Input.OBJECT)
 _ON_POD = Jq(input=Input.POD)
 _TEXT = Text()
 _COMPONENT_NAME = Text(wanted="the name of a component")
+_REASON = Text(form=r"[^\n]{1,300}", wanted="one line of at most 300 characters")
 
 # ----------------------------------------------------------------------------------------------- components
 
@@ -176,6 +177,7 @@ SCALE_DEFINITION = Object(
         _optional("replicasPath", _ON_OBJECT, "the number of the component's pods in the whole workload, per instance"),
         _optional("minReplicasPath", _ON_OBJECT, "the least number of pods"),
         _optional("maxReplicasPath", _ON_OBJECT, "the largest number of pods"),
+        _ours("unknownReason", _REASON, "what decides the number where replicasPath gives null, and how to state it"),
     ),
 )
 
@@ -297,6 +299,7 @@ _ANY_COMPONENT = (
     _optional("podSelector", POD_SELECTOR, "how a pod is told to belong to the component"),
     _ours("isEnabledExpression", _ON_OBJECT, "what is true when the component exists in this object"),
     _ours("isCompleteExpression", _ON_OBJECT, "what is true when the pod spec is wholly in this object"),
+    _ours("incompleteReason", _REASON, "who completes the pod spec where it is not, and how to state the GPUs"),
     _ours(
         "role",
         Text(

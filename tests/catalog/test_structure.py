@@ -160,6 +160,26 @@ def test_a_spec_that_is_completed_elsewhere_is_unknown_until_the_pod(complete: A
     assert found.until_pod
 
 
+def test_a_definition_gives_its_own_reasons() -> None:
+    """Where the object states no number, and where its pod spec is completed elsewhere or not there at all."""
+    child = leaf(
+        "worker",
+        isCompleteExpression=".spec.complete",
+        incompleteReason="the site's image decides; name one in spec.image",
+        scaleDefinition={
+            "replicasPath": ".spec.worker.replicas",
+            "unknownReason": "the site decides; write spec.worker.replicas",
+        },
+    )
+    incomplete = resolved(definition(children=[child]), train(worker={"template": template(1)}))
+    absent = resolved(definition(children=[child]), train(complete=True, worker={"replicas": 1}))
+
+    assert incomplete.pods_total == Unknown("worker: the site decides; write spec.worker.replicas")
+    for structure in (incomplete, absent):
+        gpus = structure.leaves[0].instances[0].gpus
+        assert gpus == Unknown("worker: the site's image decides; name one in spec.image", until_pod=True)
+
+
 def test_pod_spec_with_metadata_beside_it() -> None:
     """The second shape of a specDefinition; a shared GPU is asked for by annotation."""
     child = leaf("worker", specDefinition={"podSpecPath": ".spec.worker.pod", "metadataPath": ".spec.worker.meta"})

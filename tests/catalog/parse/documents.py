@@ -122,6 +122,7 @@ def _driver() -> JsonObject:
         "role": "the-driver",
         "isEnabledExpression": ".spec.driver != null",
         "isCompleteExpression": ".spec.driver.image != null",
+        "incompleteReason": "a site's default image decides; name one in spec.driver.image",
         "statusDefinition": {"statusMappings": {}},
     }
 
@@ -151,6 +152,7 @@ def _part() -> JsonObject:
             "replicasPath": ".spec.parts[].pods",
             "minReplicasPath": ".spec.parts[].least",
             "maxReplicasPath": ".spec.parts[].most",
+            "unknownReason": "a site's default decides; write the number in spec.parts[].pods",
         },
         "podSelector": {
             "componentTypeSelector": {"keyPath": '.metadata.labels["example.com/part"]'},
