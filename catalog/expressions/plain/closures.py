@@ -324,9 +324,11 @@ def compared_with(operator: str, left: One, constant: Json) -> One:
     return One(lambda value, meter: holds(compared(one(value, meter), constant, meter)), left.weight + 1)
 
 
-def choice(condition: One, body: One | Many, otherwise: One | Many) -> One | Many:
-    """`if condition then body else otherwise end`."""
+def choice(condition: One | Many, body: One | Many, otherwise: One | Many) -> One | Many:
+    """`if condition then body else otherwise end`: one of the two for each result of the condition."""
     weight = condition.weight + body.weight + otherwise.weight
+    if isinstance(condition, Many):
+        return _choices(condition, as_many(body).run, as_many(otherwise).run, weight)
     decide = condition.run
     if isinstance(body, One) and isinstance(otherwise, One):
         then, other = body.run, otherwise.run
@@ -337,6 +339,21 @@ def choice(condition: One, body: One | Many, otherwise: One | Many) -> One | Man
     return Many(
         lambda value, meter, out: (several if truth(decide(value, meter)) else instead)(value, meter, out), weight
     )
+
+
+def _choices(condition: Many, body: Values, otherwise: Values, weight: int) -> Many:
+    decide = condition.run
+
+    def run(value: Json, meter: Meter, out: list[Json]) -> None:
+        found: list[Json] = []
+        try:
+            decide(value, meter, found)
+        finally:
+            spend(meter, len(found) * weight)
+            for result in found:
+                (body if truth(result) else otherwise)(value, meter, out)
+
+    return Many(run, weight)
 
 
 def attempt(body: Many, handled: list[Json] | None) -> Many:

@@ -215,7 +215,7 @@ class _Compiler:
     def _if(self, branches: Sequence[tuple[Node, Node]], otherwise: Node, names: dict[str, int]) -> One | Many:
         chosen = self.of(otherwise, names)
         for condition, body in reversed(branches):
-            chosen = choice(self._one(condition, names), self.of(body, names), chosen)
+            chosen = choice(self.of(condition, names), self.of(body, names), chosen)
         return chosen
 
     def _try(self, body: Node, handler: Node | None, names: dict[str, int]) -> Many:
@@ -382,9 +382,9 @@ def _filter(signature: str, arguments: Sequence[One | Many]) -> One | Many:  # n
     raise NotPlain
 
 
-def _select(condition: One | Many) -> Many:
+def _select(condition: One | Many) -> One | Many:
     if isinstance(condition, Many):
-        raise NotPlain
+        return choice(condition, One(lambda value, meter: value), Many(lambda value, meter, out: None))
     decide = condition.run
 
     def run(value: Json, meter: Meter, out: list[Json]) -> None:
