@@ -9,7 +9,7 @@ import pytest
 
 from catalog.load import packaged
 from tests.cluster.api_client import ApiClient, api_path
-from tests.cluster.conftest import RunReplica, StartController
+from tests.cluster.conftest import StartController
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.installation import (
     CONFIGURATION,
@@ -26,6 +26,7 @@ from tests.cluster.installation import (
 from tests.cluster.jobsets import JOBSETS, jobset, stamps
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.waiting import eventually
+from tests.cluster.webhook_service import WebhookService
 
 PODS = "pods"
 FOREIGN_SECRETS = api_path("v1", "secrets", namespace="kube-system")
@@ -40,22 +41,10 @@ def installation(control_plane: ControlPlane) -> Iterator[Installation]:
 
 
 @pytest.fixture
-def replica(installation: Installation, run_replica: RunReplica) -> Iterator[InstalledReplica]:
-    """One replica with its defaults, registered, with all its watches complete; nothing of it stays behind."""
-    installation.clear()
-    replica = installation.replica("replica-0")
-    run_replica(replica)
-    installation.wait_registered()
-    eventually(lambda: follows_everything(replica), what="every kind to be followed")
-    yield replica
-    replica.kill()
-    installation.clear()
-
-
-def follows_everything(replica: InstalledReplica) -> bool:
-    """Whether the watch of each served kind has listed what there is."""
-    watches = replica.metric("workload_stamp_watches")
-    return watches > 0 and watches == replica.metric("workload_stamp_watches_complete")
+def replica(installation: Installation) -> Iterator[InstalledReplica]:
+    """One replica, registered, with all its watches complete; nothing of it stays behind."""
+    with WebhookService.running(installation) as service:
+        yield service.leader
 
 
 # ------------------------------------------------------------------------------------------- what is applied
@@ -225,7 +214,6 @@ def test_a_jobset_and_its_pods_are_stamped(
 ) -> None:
     """The contract's example, with the real controller, under the rights of the manifests and no other."""
     controller("jobset")
-    eventually(lambda: follows_everything(replica), what="JobSets to be followed")
     eventually(lambda: "jobsets" in json.dumps(client.get(CONFIGURATION)), what="JobSets to be registered")
 
     client.post(api_path(JOBSETS, "jobsets", namespace=namespace), jobset("train"))

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.api_client import ApiClient, ApiError, api_path
-from tests.cluster.conftest import RunReplica, StartController
+from tests.cluster.conftest import StartController
 from tests.cluster.control_plane import ControlPlane
 from tests.cluster.installation import Installation, InstalledReplica
 from tests.cluster.jobsets import JOBSETS, jobset, stamps
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.waiting import eventually
+from tests.cluster.webhook_service import WebhookService
 
 POLICIES = ("policies/gpu-limit", "policies/protect", "policies/warn-unstamped")
 CONTAINER = {"name": "main", "image": "registry.example/main:1"}
@@ -30,18 +31,12 @@ def installation(control_plane: ControlPlane) -> Iterator[Installation]:
 
 
 @pytest.fixture
-def replica(
-    installation: Installation, run_replica: RunReplica, controller: StartController
-) -> Iterator[InstalledReplica]:
+def replica(installation: Installation, controller: StartController) -> Iterator[InstalledReplica]:
     """A registered replica, and JobSets that are stamped by it; nothing of it stays behind."""
     controller("jobset")
-    replica = installation.replica("replica-0")
-    run_replica(replica)
-    configuration = eventually(lambda: _covers_jobsets(installation), what="JobSets to be registered")
-    assert configuration
-    yield replica
-    replica.kill()
-    installation.clear()
+    with WebhookService.running(installation) as service:
+        eventually(lambda: _covers_jobsets(installation), what="JobSets to be registered")
+        yield service.leader
 
 
 def _covers_jobsets(installation: Installation) -> bool:
