@@ -1,12 +1,14 @@
 """The golden cases show every definition from each side; what no case can show is listed here with its reason."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 
 import pytest
 
+from catalog.definition import Expression
 from catalog.library import CompiledDefinition
-from tests.golden.cases import all_cases, packaged_catalog
+from tests.golden.cases import Case, all_cases, packaged_catalog
 from tests.golden.shown import Exhibits, exhibits, is_absent_somewhere, stated_numbers
 from webhook.stamps import Policy
 
@@ -115,6 +117,35 @@ def test_each_kind_is_shown_with_and_without_gpus(compiled: CompiledDefinition) 
 
     assert any(amount > 0 for amount in amounts) is (name not in NEVER_GPUS)
     assert any(amount == 0 for amount in amounts) is (name not in ALWAYS_GPUS)
+
+
+@each_definition
+def test_what_is_not_known_has_a_reason_of_its_own(compiled: CompiledDefinition) -> None:
+    """Where an object does not state a number or has not the whole pod spec, the definition says who does."""
+    unexplained = [
+        leaf.name
+        for leaf in compiled.leaves
+        if (leaf.is_complete is not None and leaf.incomplete_reason is None)
+        or (leaf.scale is not None and leaf.scale.unknown_reason is None and _may_be_null(leaf.scale.replicas))
+    ]
+
+    assert unexplained == []
+
+
+GENERAL_REASON = re.compile("the number of pods is not stated|its pod spec is (not in|completed outside)")
+
+
+def _may_be_null(expression: Expression | None) -> bool:
+    """Whether the text has a branch that gives null."""
+    return expression is None or re.search(r"(^|then |else |\|) *null\b", expression.text) is not None
+
+
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: f"{case.path.parent.name}/{case.path.stem}")
+def test_no_reason_is_a_general_one(case: Case) -> None:
+    """What is left out says who decides it, in the definition's own words."""
+    for step, decision in case.decisions(packaged_catalog(), Policy()):
+        for reason in decision.stamps.unresolved.values() if decision.stamps is not None else ():
+            assert GENERAL_REASON.search(reason) is None, f"{step.what}: {reason}"
 
 
 def test_reasons_name_definitions() -> None:
