@@ -208,6 +208,9 @@ def _evaluated(plain: Plain, document: Json, meter: Meter) -> Outcome:
         return Failure(str(fault))
     except Beyond as reason:
         return Failure(f"not supported: {reason}")
+    except (OverflowError, ValueError):
+        # An integer of hundreds of digits, or no number at all: YAML can hold both.
+        return Failure("not supported: a number that JSON does not hold")
     except Exhausted:
         return Failure("it takes too many steps on an object of this size")
     except RecursionError:

@@ -43,7 +43,7 @@ _NAMES = {
 
 def type_name(value: Json) -> str:
     """jq's name of a value's type."""
-    return _NAMES.get(type(value), "something that is not JSON")
+    return _NAMES.get(type(value), "no JSON")
 
 
 def spend(meter: Meter, steps: int) -> None:
@@ -76,7 +76,12 @@ def compared(left: Json, right: Json, meter: Meter) -> int:
 
 
 def _rank(value: Json) -> int:
-    return 2 if value is True else _RANKS[type(value)]
+    if value is True:
+        return 2
+    rank = _RANKS.get(type(value))
+    if rank is None:
+        raise Fault("a value is not JSON")
+    return rank
 
 
 def _compared_arrays(left: list[Json], right: list[Json], meter: Meter) -> int:
@@ -154,7 +159,11 @@ def _json(value: Json, meter: Meter) -> str:
         return f"{{{','.join([f'{_json(key, meter)}:{_json(value[key], meter)}' for key in sorted(value)])}}}"
     if type(value) is int or type(value) is float:
         return _number(value)
-    return {True: "true", False: "false", None: "null"}[value]
+    if value is None:
+        return "null"
+    if type(value) is bool:
+        return "true" if value else "false"
+    raise Fault("a value is not JSON")
 
 
 def _number(number: float) -> str:

@@ -109,7 +109,7 @@ def test_operators_that_copy_are_linear_for_numbers_only(text: str) -> None:
 
 
 @given(expressions, documents)
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_a_linear_expression_takes_twice_as_long_for_twice_as_much(text: str, document: Json) -> None:
     """Sorting takes a little longer than that."""
     tree, _ = checked(text)

@@ -24,7 +24,7 @@ def plainly(tree: Node, document: Json) -> Results:
 
 
 @given(expressions, documents)
-@settings(max_examples=600)
+@settings(max_examples=300)
 def test_random_expressions_give_what_jq_gives(text: str, document: Json) -> None:
     """Results in order, or a failure where jq has an error."""
     tree, _ = checked(text)

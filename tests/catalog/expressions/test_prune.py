@@ -57,7 +57,7 @@ def test_what_is_not_read_is_left_out(text: str, kept: Json) -> None:
 
 
 @given(expressions, documents)
-@settings(max_examples=500)
+@settings(max_examples=200)
 def test_pruning_changes_no_result(text: str, document: Json) -> None:
     """For random expressions and documents, results and errors are those of the whole document."""
     tree, _ = checked(text)

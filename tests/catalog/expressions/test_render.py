@@ -17,7 +17,7 @@ def rendered(text: str) -> str:
 
 
 @given(expressions, documents)
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_what_is_rendered_means_what_was_written(text: str, document: Json) -> None:
     """jq gives the same for both, on documents whose keys are in order."""
     tree, _ = checked(text)
@@ -30,7 +30,7 @@ def test_what_is_rendered_means_what_was_written(text: str, document: Json) -> N
 
 
 @given(token_soup)
-@settings(max_examples=1500)
+@settings(max_examples=500)
 def test_what_is_understood_is_jq(text: str) -> None:
     """A text that the check lets through compiles in libjq, as it stands and as it is rendered."""
     tree, _ = checked(text)
@@ -41,7 +41,7 @@ def test_what_is_understood_is_jq(text: str) -> None:
 
 
 @given(token_soup)
-@settings(max_examples=1500)
+@settings(max_examples=500)
 def test_what_is_jq_is_understood(text: str) -> None:
     """A text without anything that is left out on purpose is understood when libjq compiles it."""
     left_out = (
