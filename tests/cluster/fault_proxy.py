@@ -77,12 +77,15 @@ class FaultProxy:
         finally:
             self._faults.remove(fault)
 
-    def cut_watches(self) -> int:
-        """Cut every watch in the middle; how many there were."""
-        watches = list(self._watches)
-        for task in watches:
+    @property
+    def watches(self) -> int:
+        """How many watches are open."""
+        return len(self._watches)
+
+    def cut_watches(self) -> None:
+        """Cut every watch in the middle."""
+        for task in list(self._watches):
             self._loop.call_soon_threadsafe(task.cancel)
-        return len(watches)
 
     async def _start(self) -> None:
         self._session = aiohttp.ClientSession(
