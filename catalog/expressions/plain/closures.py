@@ -15,6 +15,9 @@ from catalog.expressions.plain.functions import ORDERED
 from catalog.expressions.plain.operators import COMPARISONS, elements, index, truth
 from catalog.expressions.plain.values import Fault, Meter, compared, spend, type_name
 
+FAULT_STEPS = 12
+"""What an error that is caught costs: raising is slow."""
+
 Value: TypeAlias = Callable[[Json, Meter], Json]
 Values: TypeAlias = Callable[[Json, Meter, list[Json]], None]
 
@@ -365,6 +368,7 @@ def attempt(body: Many, handled: list[Json] | None) -> Many:
         try:
             several(value, meter, out)
         except Fault:
+            spend(meter, FAULT_STEPS)
             out.extend(instead)
 
     return Many(run, body.weight)

@@ -249,7 +249,7 @@ class _Compiler:
         if not all(isinstance(key, Literal) and isinstance(key.value, str) for key, _ in entries):
             return self._object_with_computed_keys(entries, names)
         parts: list[tuple[str, Value]] = []
-        weight = 1
+        weight = 4
         for key, node in entries:
             assert isinstance(key, Literal)
             value = self._one(node, names)
@@ -260,7 +260,7 @@ class _Compiler:
     def _object_with_computed_keys(self, entries: Sequence[tuple[Node, Node]], names: dict[str, int]) -> One:
         parts = [(self._one(key, names), self._one(node, names)) for key, node in entries]
         runs = [(key.run, value.run) for key, value in parts]
-        weight = 1 + sum(key.weight + value.weight for key, value in parts)
+        weight = 4 + sum(key.weight + value.weight for key, value in parts)
         return One(lambda value, meter: {object_key(key(value, meter)): run(value, meter) for key, run in runs}, weight)
 
     def _text(self, parts: Sequence[str | Node], names: dict[str, int]) -> One:

@@ -60,7 +60,7 @@ def _keys(value: Json, meter: Meter) -> Json:
 
 def _to_entries(value: Json, meter: Meter) -> Json:
     keys = _keys(value, meter)
-    spend(meter, len(keys))
+    spend(meter, 8 * len(keys))
     return [{"key": key, "value": value[key]} for key in keys]
 
 

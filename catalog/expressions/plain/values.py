@@ -149,7 +149,7 @@ def printed(value: Json, meter: Meter) -> str:
 
 
 def _json(value: Json, meter: Meter) -> str:
-    spend(meter, 12)
+    spend(meter, 16)
     if type(value) is str:
         spend(meter, len(value) // 16)
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
