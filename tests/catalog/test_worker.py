@@ -130,6 +130,7 @@ MEMORY_EATERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source, document", MEMORY_EATERS.values(), ids=MEMORY_EATERS.keys())
 def test_memory_is_bounded(blocking: ExpressionWorker, source: str, document: Json) -> None:
     """The process ends when it wants more than it may have; what comes after it is evaluated."""

@@ -140,6 +140,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(steps=STEPS)
 def test_what_is_served_is_always_trusted_by_what_was_last_published(steps: list[Step]) -> None:
     """Whatever is lost and however long it takes: a client that knows the last published bundle is never refused.

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 ONE_TEST = "tests/cluster/test_control_plane.py::test_eight_nodes_offer_eight_gpus_each"
 
@@ -19,6 +21,7 @@ def run(cache: Path, **environment: str) -> str:
     ).stdout  # fmt: skip
 
 
+@pytest.mark.slow
 def test_without_the_tools_a_cluster_test_is_skipped_with_the_reason(tmp_path: Path) -> None:
     """The summary says which programs are missing and what builds them."""
     output = run(tmp_path)
@@ -29,6 +32,7 @@ def test_without_the_tools_a_cluster_test_is_skipped_with_the_reason(tmp_path: P
     assert "lws v0" in output  # one of the controllers that a separate section names
 
 
+@pytest.mark.slow
 def test_in_ci_a_cluster_test_without_the_tools_fails(tmp_path: Path) -> None:
     """With CI=true a control plane that was not built is a failure that says the same."""
     output = run(tmp_path, CI="true")

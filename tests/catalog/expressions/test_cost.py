@@ -108,6 +108,7 @@ def test_operators_that_copy_are_linear_for_numbers_only(text: str) -> None:
     assert linear_passes(tree, copies=True) is None
 
 
+@pytest.mark.slow
 @given(expressions, documents)
 @settings(max_examples=200)
 def test_a_linear_expression_takes_twice_as_long_for_twice_as_much(text: str, document: Json) -> None:

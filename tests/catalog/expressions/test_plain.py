@@ -23,6 +23,7 @@ def plainly(tree: Node, document: Json) -> Results:
         return "error"
 
 
+@pytest.mark.slow
 @given(expressions, documents)
 @settings(max_examples=300)
 def test_random_expressions_give_what_jq_gives(text: str, document: Json) -> None:

@@ -3,6 +3,7 @@
 import copy
 import datetime
 import time
+from collections.abc import Callable
 
 import orjson
 import pytest
@@ -155,6 +156,7 @@ def test_reasons_tell_nothing_of_the_document(text: str) -> None:
     assert 0 < len(reason) <= MAX_REASON_LENGTH
 
 
+@pytest.mark.slow
 @given(st.lists(expressions, min_size=1, max_size=4), documents)
 @settings(max_examples=100)
 def test_a_program_gives_what_jq_gives_for_each_expression(texts: list[str], document: Json) -> None:
@@ -193,17 +195,25 @@ EXPRESSIONS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", OBJECTS.values(), ids=OBJECTS.keys())
 def test_no_object_stalls_the_process(document: Json) -> None:
     """All of these together are evaluated, or refused, in the time that is promised; the promise is 50 ms.
 
-    Processor time is measured, and four times the promise allowed, as a busy machine is slower.
+    Processor time is measured, the best of several tries, and four times the promise allowed: a busy machine is slower.
     """
     program = Program.compile(EXPRESSIONS)
     for step in (program.pending, program.evaluate):
-        began = time.thread_time()
-        step(document)
-        assert time.thread_time() - began < 0.2
+        assert min(_thread_seconds(lambda: step(document)) for _ in range(TRIES)) < 0.2  # noqa: B023 - called at once
+
+
+TRIES = 5
+
+
+def _thread_seconds(work: Callable[[], object]) -> float:
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began
 
 
 STRANGE = {

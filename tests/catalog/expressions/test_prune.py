@@ -56,6 +56,7 @@ def test_what_is_not_read_is_left_out(text: str, kept: Json) -> None:
     assert kept_by(text, JOBSET) == kept
 
 
+@pytest.mark.slow
 @given(expressions, documents)
 @settings(max_examples=200)
 def test_pruning_changes_no_result(text: str, document: Json) -> None:

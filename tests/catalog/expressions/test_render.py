@@ -1,5 +1,6 @@
 """libjq is given what was understood, not what was written; both mean the same, but where gojq means something else."""
 
+import pytest
 from hypothesis import event, given, settings
 
 from catalog.definition import Json
@@ -16,6 +17,7 @@ def rendered(text: str) -> str:
     return render(tree)
 
 
+@pytest.mark.slow
 @given(expressions, documents)
 @settings(max_examples=150)
 def test_what_is_rendered_means_what_was_written(text: str, document: Json) -> None:
@@ -29,6 +31,7 @@ def test_what_is_rendered_means_what_was_written(text: str, document: Json) -> N
     assert same(written, understood), render(tree)
 
 
+@pytest.mark.slow
 @given(token_soup)
 @settings(max_examples=500)
 def test_what_is_understood_is_jq(text: str) -> None:
@@ -40,6 +43,7 @@ def test_what_is_understood_is_jq(text: str) -> None:
         assert refusal(render(tree)) == ""
 
 
+@pytest.mark.slow
 @given(token_soup)
 @settings(max_examples=500)
 def test_what_is_jq_is_understood(text: str) -> None:
