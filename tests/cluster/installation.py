@@ -42,6 +42,7 @@ class InstalledReplica(WebhookReplica):
     def __init__(self, *, folder: Path, name: str, kubeconfig: Path, arguments: tuple[str, ...], url: str = "") -> None:
         """`url` is where the API server is to call instead of this replica: a balancer before several."""
         self.port, health = free_port(), free_port()
+        has_certificate = any(argument.startswith("--cert-file") for argument in arguments)
         super().__init__(
             folder=folder,
             name=name,
@@ -52,7 +53,7 @@ class InstalledReplica(WebhookReplica):
                 f"--bind-address={LOOPBACK}:{self.port}",
                 f"--metrics-bind-address={LOOPBACK}:{health}",
                 f"--webhook-url={url or f'https://{LOOPBACK}:{self.port}/mutate'}",
-                f"--serving-names={LOOPBACK}",
+                *([] if has_certificate else [f"--serving-names={LOOPBACK}"]),
                 *arguments,
             ),
         )

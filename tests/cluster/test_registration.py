@@ -3,6 +3,7 @@
 import base64
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import yaml
 
 from tests.cluster.api_client import ApiClient, ApiError, api_path
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.installation import CONFIGURATION, MANIFESTS, Installation, trusted
+from tests.cluster.installation import CONFIGURATION, MANIFESTS, NAMESPACE, SECRETS, Installation, trusted
 from tests.cluster.jobsets import stamps
 from tests.cluster.pki import Authority
 from tests.cluster.waiting import eventually
@@ -118,6 +119,35 @@ def test_an_injected_bundle_stays(installation: Installation, client: ApiClient)
 
         eventually(lambda: fails_open(client), what="the failure policy to be mended", seconds=10)
         assert set(trusted(client.get(CONFIGURATION))) == {bundle}
+
+
+def test_with_cert_manager_no_secret_is_read(
+    installation: Installation,
+    definitions: Callable[[str], None],
+    client: ApiClient,
+    namespace: str,
+    tmp_path: Path,
+) -> None:
+    """Under the overlay's rights, with a mounted certificate and an injected authority, pods are stamped."""
+    definitions("cert-manager")
+    installation.apply("overlays/cert-manager")
+    authority = Authority("cert-manager")
+    certificate, key = authority.serving("workload-stamp.workload-stamp-system.svc").write(tmp_path, "tls")
+    flags = (f"--cert-file={certificate}", f"--key-file={key}", "--inject-ca-from=workload-stamp-system/serving")
+    bundle = base64.b64encode(authority.pair.certificate).decode()
+    try:
+        eventually(
+            lambda: not installation.may("get", "", "secrets", namespace=NAMESPACE, name=SECRETS[0]),
+            what="the right to Secrets to be gone",
+        )
+        with WebhookService.running(installation, *flags, stamps=False) as service:
+            edit_each(client, lambda webhook: webhook["clientConfig"].update(caBundle=bundle))
+            service.wait_until_effective()
+            pods = api_path("v1", "pods", namespace=namespace)
+            assert "workload-id" in stamps(client.post(pods, pod("bare")))
+            assert "cannot " not in service.leader.log.read_text()
+    finally:
+        installation.apply("base")
 
 
 def test_the_api_server_tells_what_the_alerts_ask_for(
