@@ -1,5 +1,6 @@
 """Upkeep gives objects what their admission could not, by its own field manager, and leaves alone what is not ours."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,9 +8,10 @@ import pytest
 
 from tests.cluster.api_client import ApiClient, api_path
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.installation import Installation
+from tests.cluster.installation import DEFINITIONS, Installation
 from tests.cluster.jobsets import STAMP, stamps
 from tests.cluster.kubectl import Kubectl
+from tests.cluster.rings import FOLDER, RINGS, ring, ring_kind
 from tests.cluster.waiting import eventually
 from tests.cluster.webhook_service import WebhookService
 from tests.cluster.workloads import job_spec, pod, scaled
@@ -110,3 +112,20 @@ def test_what_was_created_while_we_were_away(service: WebhookService, client: Ap
     ]  # fmt: skip
     eventually(lambda: stamps(client.get(f"{jobs}/run")).get("gpu-total") == "8", what="the Job to be mended")
     eventually(lambda: service.metric("workload_stamp_unstamped_pods") == 0, what="nothing to be left")
+
+
+def test_a_kind_that_is_served_later(
+    service: WebhookService, control_plane: ControlPlane, client: ApiClient, namespace: str
+) -> None:
+    """Its definition is there, its CRD is not: registered and followed once it comes, and no longer once it goes."""
+    control_plane.kubectl("apply", "--server-side", "-f", str(FOLDER / "framework.yaml"))
+    path = api_path(RINGS, "rings", namespace=namespace)
+    eventually(lambda: client.get(f"{DEFINITIONS}/ring").get("status", {}).get("inForce"), what="the definition")
+    assert "rings" not in json.dumps(service.installation.configuration)
+
+    with ring_kind(control_plane):
+        service.wait_until_known("rings")
+        eventually(lambda: stamps(client.post(path, ring("ring"), query={"dryRun": "All"})), what="rings to be stamped")
+
+    eventually(lambda: "rings" not in json.dumps(service.installation.configuration), what="rings to be left out")
+    assert service.metric("workload_stamp_failures_total") == 0

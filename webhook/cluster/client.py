@@ -22,8 +22,11 @@ from multidict import CIMultiDict
 from catalog.definition import Json, JsonObject
 from webhook.cluster import kubeconfig
 
-PAGE = 500
-"""Objects of one page of a list."""
+PAGE = 200
+"""Objects of one page of a list: some 4 MB where objects are large, which is parsed in one go while admissions wait."""
+
+BREATH = 10
+"""Objects that are looked at in one go, for the same reason."""
 
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 METADATA_ONLY_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from catalog.definition import JsonObject
 from webhook.cluster.client import APPLY, MERGE, ApiError, ApiServer, ConnectionFault
 from webhook.cluster.configuration import MANAGED_BY, NAME, drifted, with_foreign_terms, with_present_bundle
+from webhook.cluster.rates import TokenBucket
 from webhook.cluster.supervision import Supervision
 
 COLLECTION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -25,6 +26,10 @@ NOT_YET = 0.5
 
 AFTER_FAULT = 2.0
 """Seconds until the next look after a fault."""
+
+MENDS_AT_ONCE = 20
+MEND_EVERY = 30.0
+"""Seconds between two mends once so many have been made: a controller that insists must not be fought at full speed."""
 
 Mode = str
 """`auto`, `always` or `never`; settings let nothing else through."""
@@ -87,6 +92,8 @@ class Registration:
         self._on_applied = on_applied
         self._supervision = supervision
         self._due = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._mends = TokenBucket(1 / MEND_EVERY, MENDS_AT_ONCE, self._loop.time())
 
     def wake(self) -> None:
         """Something has changed that the configuration follows from."""
@@ -130,6 +137,9 @@ class Registration:
         if not drifted(present, wanted):
             self._on_applied(present)
             return
+        if self._mends.delay(self._loop.time(), 0.0) is None:
+            self._tell(f"{NAME} is changed again and again by somebody else; it is mended every {MEND_EVERY:g} s now")
+            return  # it is looked at again by itself
         wanted = with_foreign_terms(wanted, present)
         applied = await self._apply(wanted)
         if drifted(applied, wanted):

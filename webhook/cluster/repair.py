@@ -15,7 +15,7 @@ from catalog.resources import effective_devices
 from catalog.structure import Structure, resolve
 from webhook.admit import POD, must_be_left_alone_object
 from webhook.cluster.application import apply_stamps, is_due
-from webhook.cluster.client import ApiError, ApiServer, ConnectionFault
+from webhook.cluster.client import BREATH, ApiError, ApiServer, ConnectionFault
 from webhook.cluster.discovery import Discovery, Resource
 from webhook.cluster.owners import ClusterOwners, readable_version, watched_kind
 from webhook.cluster.supervision import Supervision
@@ -166,9 +166,10 @@ class Repair:
         for resource, version in self._root_resources():
             try:
                 async for page in self._server.pages(resource.path(version=version)):
-                    for obj in page.items:
+                    for number, obj in enumerate(page.items):
+                        if number % BREATH == 0:
+                            await asyncio.sleep(0)
                         self._guarded(self.consider, obj, watched_kind(obj, resource, version))
-                    await asyncio.sleep(0)
             except ApiError as error:
                 if error.code not in (403, 404, 410):
                     raise
@@ -187,9 +188,10 @@ class Repair:
         selector = f"!{self._policy.prefix}/workload-id"
         found: set[str] = set()
         async for page in self._server.pages("/api/v1/pods", metadata_only=True, label_selector=selector):
-            for pod in page.items:
+            for number, pod in enumerate(page.items):
+                if number % BREATH == 0:
+                    await asyncio.sleep(0)
                 self._guarded(self._consider_pod, pod, found)
-            await asyncio.sleep(0)
         self._unstamped.only(found)
         self._metrics.unstamped_pods.set(len(found))
 

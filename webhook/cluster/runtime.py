@@ -213,9 +213,8 @@ class ClusterRuntime:
             *self._definition_watches,
             self._namespace_watch,
             self._watch(CRDS, Nudge(self._crds_changed), metadata_only=True),
+            self._watch(CONFIGURATIONS, self._presence, field_selector=FIELD_SELECTOR),
         ]
-        if self._upkeep.registration != "never":
-            watches.append(self._watch(CONFIGURATIONS, self._presence, field_selector=FIELD_SELECTOR))
         tasks: dict[str, Callable[[], Awaitable[None]]] = {watch.path: watch.run for watch in watches}
         if self._upkeep.own_certificates:
             names = self._secret_names()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from catalog.definition import JsonObject
-from webhook.cluster.client import ApiError, ApiServer, ConnectionFault
+from webhook.cluster.client import BREATH, ApiError, ApiServer, ConnectionFault
 from webhook.cluster.supervision import Supervision
 from webhook.cluster.telemetry import ClusterMetrics
 
@@ -132,11 +132,12 @@ class Watch:
         async for page in self._server.pages(
             self.path, metadata_only=self._metadata_only, field_selector=self._field_selector
         ):
-            for obj in page.items:
+            for number, obj in enumerate(page.items):
+                if number % BREATH == 0:
+                    await asyncio.sleep(0)  # a long list must not keep admissions waiting
                 self._guarded(self._sink.seen, obj)
                 uids.add(str((obj.get("metadata") or {}).get("uid")))
             version = page.resource_version
-            await asyncio.sleep(0)  # a long list must not keep admissions waiting
         self._sink.listed(frozenset(uids))
         self.complete.set()
         self.answered.set()

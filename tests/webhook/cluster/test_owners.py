@@ -19,7 +19,8 @@ from tests.webhook.polling import until
 from webhook.cluster import owners as owners_module
 from webhook.cluster.client import ApiServer
 from webhook.cluster.discovery import Discovery
-from webhook.cluster.owners import ClusterOwners, TokenBucket
+from webhook.cluster.owners import ClusterOwners
+from webhook.cluster.rates import TokenBucket
 from webhook.lineage import Lineage, kind_named
 from webhook.stamps import Policy
 

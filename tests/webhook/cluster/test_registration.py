@@ -13,7 +13,7 @@ from tests.webhook.cluster.fake_api_server import FakeApiServer
 from tests.webhook.polling import until
 from webhook.cluster.client import ApiServer
 from webhook.cluster.configuration import Reach, webhook_configuration
-from webhook.cluster.registration import PATH, Presence, Registration
+from webhook.cluster.registration import MENDS_AT_ONCE, PATH, Presence, Registration
 
 REACH = Reach(
     namespace="stamps", service="stamp", url=None, ca_bundle=b"PEM", timeout=3, prefix="workload-stamp.io",
@@ -43,7 +43,7 @@ class Kept:
 
 
 @pytest.fixture
-def kept(server: ApiServer, witness: Witness) -> Kept:
+async def kept(server: ApiServer, witness: Witness) -> Kept:
     """In the default mode."""
     return Kept(server, witness)
 
@@ -101,6 +101,21 @@ async def test_an_edit_is_mended(edit: Edit, fake: FakeApiServer, kept: Kept) ->
 
     assert fake.objects[PATH]["webhooks"] == WANTED["webhooks"]
     assert fake.objects[PATH]["metadata"]["annotations"] == WANTED["metadata"]["annotations"]
+
+
+async def test_a_controller_that_insists_is_not_fought_at_full_speed(
+    fake: FakeApiServer, kept: Kept, witness: Witness
+) -> None:
+    """A few edits are mended at once; edit after edit, it is told and mended now and then."""
+    await kept.look()
+    for _ in range(2 * MENDS_AT_ONCE):
+        edited = copy.deepcopy(fake.objects[PATH])
+        _fail(edited)
+        fake.put(PATH, edited)
+        await kept.look()
+
+    assert fake.count("PATCH", PATH) == 1 + MENDS_AT_ONCE
+    assert "again and again" in witness.log
 
 
 async def test_foreign_selector_terms_stay(fake: FakeApiServer, kept: Kept) -> None:
