@@ -8,7 +8,7 @@ It knows no rule of the language; that is `catalog.parse`.
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -78,10 +78,14 @@ class Loaded(NamedTuple):
 # ---------------------------------------------------------------------------------------------- definitions
 
 
-def packaged() -> Loaded:
-    """The definitions that are part of the package."""
+def packaged(wanted: Callable[[str], bool] = lambda _: True) -> Loaded:
+    """The definitions that are part of the package: those whose file `wanted` names, by default all.
+
+    Files are called `<group with dashes for dots>-<kind in lower case>-<version>.yaml`; the core group is `core`.
+    """
     folder = resources.files("catalog").joinpath("definitions")
-    files = sorted((each for each in folder.iterdir() if each.name.endswith(SUFFIXES)), key=lambda each: each.name)
+    named = (each for each in folder.iterdir() if each.name.endswith(SUFFIXES) and wanted(each.name))
+    files = sorted(named, key=lambda each: each.name)
     parts = [definitions(each.read_text("utf-8"), f"{_PACKAGED}/{each.name}") for each in files]
     return Loaded(
         tuple(definition for part in parts for definition in part.definitions),

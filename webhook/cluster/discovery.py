@@ -25,7 +25,10 @@ DOUBT = 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """A served kind. `version` is the preferred one of its group, `versions` all that serve it, preferred first."""
+    """A served kind. `version` is the preferred one of its group, `versions` all that serve it, preferred first.
+
+    `names` are the words for it besides its kind and plural: the singular and the short ones.
+    """
 
     group: str
     version: str
@@ -34,6 +37,14 @@ class Resource:
     namespaced: bool
     versions: tuple[str, ...]
     verbs: frozenset[str]
+    names: frozenset[str] = frozenset()
+
+    def is_called(self, word: str) -> bool:
+        """Whether people mean this kind: by any of its words in any case, alone or as `word.group`."""
+        name, _, group = word.lower().partition(".")
+        if name not in {self.kind.lower(), self.plural, *self.names}:
+            return False
+        return not group or group == self.group or group in {f"{version}.{self.group}" for version in self.versions}
 
     def path(self, namespace: str = "", name: str = "", version: str = "") -> str:
         """The URL path of the collection, of one namespace's, or of one object."""
@@ -142,4 +153,5 @@ def _resource(group: str, kind: str, versions: list[tuple[str, JsonObject]]) -> 
         namespaced=resource.get("scope") == "Namespaced",
         versions=tuple(version for version, _ in versions),
         verbs=frozenset(resource.get("verbs") or ()),
+        names=frozenset((resource.get("singularResource") or "", *(resource.get("shortNames") or ()))) - {""},
     )
