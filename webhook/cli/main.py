@@ -4,6 +4,7 @@ import importlib
 import sys
 from collections.abc import Mapping
 from importlib.metadata import version
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +15,13 @@ from webhook.cli.failures import InputProblems
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "serve": ("webhook.cli.serve", "Answer admission reviews over TLS."),
+        "get": ("webhook.cli.get", "Show what is running, one row a workload."),
+        "describe": ("webhook.cli.describe", "Show one workload in full: pods, places, gangs, status, events."),
+        "tree": ("webhook.cli.tree", "Show who owns whom, from a workload down to its pods."),
+        "top": ("webhook.cli.top", "Show GPUs asked for, placed, running and idle."),
+        "gangs": ("webhook.cli.gangs", "Show gangs, and what they lack to be whole."),
+        "audit": ("webhook.cli.audit", "Compare stamps with what they should be."),
+        "backfill": ("webhook.cli.backfill", "Give existing pods and workloads their stamps."),
         "resolve": ("webhook.cli.resolve", "Show what a manifest is: roles, pods, GPUs, gangs."),
         "admit": ("webhook.cli.admit", "Show what admission would stamp, without a cluster."),
         "definitions": ("webhook.cli.definitions", "List, show and validate definitions."),
@@ -46,7 +54,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
-@click.version_option(version("workload-stamp"), prog_name="workload-stamp")
+@click.version_option(version("workload-stamp"))
 def group() -> None:
     """Tell every tool in a Kubernetes cluster what a pod belongs to."""
 
@@ -54,7 +62,7 @@ def group() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and exit: 0 good, 1 the input has problems, 2 wrong use. A person sees no traceback."""
     try:
-        result: Any = group.main(arguments, standalone_mode=False)
+        result: Any = group.main(arguments, prog_name=_program(), standalone_mode=False)
     except InputProblems as problems:
         for problem in problems.problems:
             click.echo(problem, err=True)
@@ -70,3 +78,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stderr.close()  # the reader went away: nothing more to say, to nobody
         sys.exit(0)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _program() -> str:
+    """What we are called: kubectl finds its plugins by the names of their files."""
+    return "kubectl workload" if Path(sys.argv[0]).name.startswith("kubectl-workload") else "workload-stamp"

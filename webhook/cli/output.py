@@ -57,3 +57,11 @@ def print_json(documents: Iterable[Any], *, one_a_line: bool = False) -> None:
 def print_yaml(documents: Iterable[Any]) -> None:
     """Documents as YAML, separated by `---`."""
     click.echo(load.as_yaml(list(documents)), nl=False)
+
+
+def print_document(document: Any, form: str) -> None:
+    """One document as `json` or `yaml`."""
+    if form == "yaml":
+        print_yaml([document])
+    else:
+        click.echo(orjson.dumps(document, option=orjson.OPT_INDENT_2).decode())
