@@ -122,10 +122,11 @@ def stated_numbers(component: Component) -> list[FieldPath]:
     """The fields from which the number of a component's pods is read, as far as they are numbers of pods."""
     if component.scale is None or component.scale.replicas is None:
         return []
-    return [path for path in _fields_read(component.scale.replicas) if path and path[-1] in STATED_NUMBERS]
+    return [path for path in fields_read(component.scale.replicas) if path and path[-1] in STATED_NUMBERS]
 
 
-def _fields_read(expression: Expression) -> Iterator[FieldPath]:
+def fields_read(expression: Expression) -> Iterator[FieldPath]:
+    """The fields of its document that an expression reads, in the order in which it does."""
     tree = analysed(expression.text).tree
     assert tree is not None
     yield from _ends(read_parts([tree]), ())
