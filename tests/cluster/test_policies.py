@@ -1,5 +1,7 @@
 """The policies that ship read stamps and know no framework; they stop people, and no controller."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -7,10 +9,11 @@ import pytest
 from tests.cluster.api_client import ApiClient, ApiError, api_path
 from tests.cluster.conftest import StartController
 from tests.cluster.control_plane import ControlPlane
-from tests.cluster.installation import Installation, InstalledReplica
+from tests.cluster.installation import USER, Installation, InstalledReplica
 from tests.cluster.jobsets import JOBSETS, jobset, stamps
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.waiting import eventually
+from tests.cluster.webhook_replica import REPOSITORY
 from tests.cluster.webhook_service import WebhookService
 
 POLICIES = ("policies/gpu-limit", "policies/protect", "policies/warn-unstamped")
@@ -197,3 +200,29 @@ def test_the_webhooks_upkeep_may_change_stamps(client: ApiClient, namespace: str
     name = client.post(pods, document)["metadata"]["name"]
 
     eventually(lambda: "workload-id" in stamps(client.get(f"{pods}/{name}")), what="the pod's id", seconds=90)
+
+
+def test_backfill_works_as_the_webhooks_account(
+    installation: Installation, control_plane: ControlPlane, client: ApiClient, namespace: str
+) -> None:
+    """Under protection an admin gives existing pods their stamps by acting as the service account, not as himself."""
+    assert installation.configuration is None
+    path = api_path("v1", "pods", namespace=namespace, name="older")
+    client.post(path.rpartition("/")[0], pod("older"))
+    kubeconfig = control_plane.files.kubeconfig("admin")
+
+    def backfill(*further: str) -> subprocess.CompletedProcess[str]:
+        command = (sys.executable, "-m", "webhook", "backfill", "-n", namespace, "--kubeconfig", str(kubeconfig))
+        return subprocess.run(
+            (*command, *further), capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=120
+        )
+
+    as_admin = backfill()
+    unstamped = stamps(client.get(path))
+    as_account = backfill("--as", USER)
+
+    assert as_admin.returncode == 1
+    assert "stamps of existing pods are changed by the webhook only" in as_admin.stdout + as_admin.stderr
+    assert unstamped == {}
+    assert as_account.returncode == 0, as_account.stderr
+    assert "workload-id" in stamps(client.get(path))

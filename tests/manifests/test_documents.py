@@ -7,21 +7,22 @@ import pytest
 from tests.manifests.documents import KUSTOMIZATIONS
 from tests.manifests.generated import MANIFESTS
 from tests.manifests.test_monitoring import exposed, rules
+from webhook.cli.backfill import command as backfill
 from webhook.cli.uninstall import command as uninstall
 from webhook.settings import OPTIONS
 
 DOCS = MANIFESTS.parent / "docs"
 GUIDES = {name: (DOCS / name).read_text() for name in ("install.md", "operations.md")}
-KUBECTL = {"--server-side", "--replicas", "--sum", "--raw", "--data-urlencode", "--label", "--help"}
-OTHERS = {"--metric-labels-allowlist"}
+OTHERS = {"--server-side", "--replicas", "--sum", "--raw", "--data-urlencode", "--help", "--metric-labels-allowlist"}
 
 
 @pytest.mark.parametrize("guide", GUIDES)
 def test_every_flag_exists(guide: str) -> None:
-    """A flag is one of the settings', of `uninstall`, or of a tool that the guide calls."""
-    ours = {option.flag for option in OPTIONS} | {flag for each in uninstall.params for flag in each.opts}
+    """A flag is one of the settings', of a command, or of a tool that the guide calls."""
+    commands = {flag for command in (uninstall, backfill) for each in command.params for flag in each.opts}
+    ours = {option.flag for option in OPTIONS} | commands
     found = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", GUIDES[guide]))
-    assert found <= ours | KUBECTL | OTHERS
+    assert found <= ours | OTHERS
 
 
 @pytest.mark.parametrize("guide", GUIDES)
