@@ -91,7 +91,7 @@ class PodReading:
         if found in (None, ""):
             return None
         id_ = printed(found)
-        if all(instance.id != id_ for instance in leaf.instances):
+        if id_ not in leaf.ids:
             return None
         return Attribution(leaf=leaf, instance=id_)
 

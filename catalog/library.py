@@ -15,6 +15,7 @@ from catalog.definition import (
     GangGroup,
     GangMember,
     GroupVersionKind,
+    JsonObject,
     PodFieldsAt,
     PodSource,
     PodSpecAt,
@@ -38,8 +39,11 @@ class CompiledDefinition:
     __slots__ = (
         "answered_by",
         "definition",
+        "enabling",
+        "gang_groups",
         "is_plain",
         "leaves",
+        "match_keys",
         "selection",
         "spawns_workloads",
         "states_gangs",
@@ -56,10 +60,22 @@ class CompiledDefinition:
         self.states_gangs = definition.states_gangs
         self.spawns_workloads = definition.spawns_workloads
         self.leaves = leaves(definition)
+        self.enabling = tuple((leaf, _enabling(definition, leaf)) for leaf in self.leaves)
+        self.gang_groups = tuple((group, _member_leaves(definition, group)) for group in gang_groups(definition))
+        self.match_keys = tuple(
+            key for leaf in self.leaves if leaf.selector is not None for key in leaf.selector.match_labels
+        )
         self.answered_by = next(
             (child.kind for child in definition.children if child.name == definition.answered_by), None
         )
         self.is_plain = self.structure.is_plain and self.selection.is_plain
+
+    def selection_key(self, pod: JsonObject) -> tuple[object, ...]:
+        """All of a pod that this definition reads; two pods with one key are alike to it."""
+        metadata = pod.get("metadata")
+        labels = metadata.get("labels") if isinstance(metadata, dict) else None
+        labels = labels if isinstance(labels, dict) else {}
+        return (self.selection.evaluate(pod), *(labels.get(key) for key in self.match_keys))
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -221,6 +237,22 @@ def gang_groups(definition: Definition) -> tuple[GangGroup, ...]:
 def leaves(definition: Definition) -> tuple[Component, ...]:
     """The components that bear pods, root first."""
     return tuple(component for component in definition.components if component.pods is not None)
+
+
+def _enabling(definition: Definition, leaf: Component) -> tuple[Expression, ...]:
+    """The conditions under which a component exists: its own and its ancestors'."""
+    levels = (leaf, *ancestors(definition, leaf))
+    return tuple(level.is_enabled for level in levels if level.is_enabled is not None)
+
+
+def _member_leaves(definition: Definition, group: GangGroup) -> frozenset[str]:
+    """Names of the pod-bearing components that a gang group has as members, themselves or through an ancestor."""
+    members = {member.component for member in group.members}
+    return frozenset(
+        leaf.name
+        for leaf in leaves(definition)
+        if members & {leaf.name, *(parent.name for parent in ancestors(definition, leaf))}
+    )
 
 
 def ancestors(definition: Definition, component: Component) -> Iterator[Component]:

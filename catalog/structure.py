@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 from catalog.definition import (
     Component,
@@ -24,7 +25,7 @@ from catalog.definition import (
     PodTemplateAt,
 )
 from catalog.expressions import Failure, Outcome
-from catalog.library import NOTHING_ISOLATED, CompiledDefinition, ancestors, gang_groups, leaves
+from catalog.library import NOTHING_ISOLATED, CompiledDefinition
 from catalog.resources import AcceleratorPolicy, effective_devices
 
 MAX_COUNT = 2**31 - 1
@@ -76,10 +77,11 @@ class Leaf:
     component: Component
     instances: tuple[Instance, ...]
     fault: str | None = None
+    ids: frozenset[str] = frozenset()
 
     @property
     def has_instances(self) -> bool:
-        """Whether its pods are told apart by an instance id."""
+        """Whether its pods are told apart by an instance id, one of `ids`."""
         return self.component.instance_ids is not None
 
 
@@ -140,6 +142,8 @@ class Structure:
     pods_total: int | Unknown
     gpu_total: Decimal | Unknown
     gang_fault: str | None = None
+    memory: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What was worked out for this object's pods before: pods of one role get the same stamps."""
 
     @property
     def definition(self) -> Definition:
@@ -227,10 +231,10 @@ def resolve(
     """
     definition = compiled.definition
     results = Results(definition, compiled.structure.sources, compiled.structure.evaluate(obj, isolated))
-    existing = _existing_leaves(definition, results)
+    existing = _existing_leaves(compiled, results)
     claims = _claim_templates(obj)
     resolved = tuple(_leaf(component, fault, results, policy, claims) for component, fault in existing)
-    gangs, gang_fault = _gangs(definition, resolved, results)
+    gangs, gang_fault = _gangs(compiled, resolved, results)
     pods_total, gpu_total = _totals(compiled, resolved)
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     metadata = metadata if isinstance(metadata, dict) else {}
@@ -279,15 +283,13 @@ def _kind_of(obj: Json, described: GroupVersionKind) -> GroupVersionKind:
     return GroupVersionKind(described.group, version or described.version, described.kind)
 
 
-def _existing_leaves(definition: Definition, results: Results) -> list[tuple[Component, str | None]]:
+def _existing_leaves(compiled: CompiledDefinition, results: Results) -> list[tuple[Component, str | None]]:
     """The leaves that exist here; the fault of one says why its existence could not be told."""
     found: list[tuple[Component, str | None]] = []
-    for component in leaves(definition):
+    for component, conditions in compiled.enabling:
         enabled, fault = True, None
-        for level in (component, *ancestors(definition, component)):
-            if level.is_enabled is None:
-                continue
-            answer = results.one(level.is_enabled)
+        for condition in conditions:
+            answer = results.one(condition)
             if isinstance(answer, Unknown):
                 fault = answer.reason
             elif answer is not True:
@@ -312,6 +314,7 @@ def _leaf(
     devices = _devices(component, results, ids, policy, claims)
     return Leaf(
         component=component,
+        ids=frozenset(ids),
         instances=tuple(
             Instance(id=id_, pods=pods, gpus=gpus, min_pods=low, max_pods=high, accelerators=accelerators)
             for id_, pods, (gpus, accelerators), low, high in zip(ids, counts, devices, minimums, maximums, strict=True)
@@ -543,40 +546,36 @@ def _claim_templates(obj: Json) -> Sequence[JsonObject]:
 
 
 def _gangs(
-    definition: Definition, resolved: Sequence[Leaf], results: Results
+    compiled: CompiledDefinition, resolved: Sequence[Leaf], results: Results
 ) -> tuple[tuple[GangNumbers, ...], str | None]:
     found: list[GangNumbers] = []
-    for group in gang_groups(definition):
+    for group, names in compiled.gang_groups:
         enabled = True if group.is_enabled is None else results.one(group.is_enabled)
         if isinstance(enabled, Unknown):
             return (), enabled.reason
         if enabled is True:
-            found.append(_gang_numbers(definition, group, resolved, results))
+            members = [leaf for leaf in resolved if leaf.component.name in names]
+            found.append(_gang_numbers(compiled.definition, group, members, results))
     return tuple(found), None
 
 
-def _gang_numbers(definition: Definition, group: GangGroup, resolved: Sequence[Leaf], results: Results) -> GangNumbers:
-    ids = _member_instance_ids(definition, group, resolved)
+def _gang_numbers(definition: Definition, group: GangGroup, members: Sequence[Leaf], results: Results) -> GangNumbers:
+    ids = _member_instance_ids(members)
     gang_ids = _gang_ids(group, results, ids)
     return GangNumbers(
         group=group,
-        sizes=PerInstance(values=_sizes(definition, group, resolved, results, ids=ids, gang_ids=gang_ids)),
+        sizes=PerInstance(values=_sizes(definition, group, members, results, ids=ids, gang_ids=gang_ids)),
         minimums=PerInstance(values=_stated_numbers(group.minimum, results, ids, absent_is_fine=True)),
         gang_ids=gang_ids,
     )
 
 
-def _member_instance_ids(definition: Definition, group: GangGroup, resolved: Sequence[Leaf]) -> tuple[str, ...]:
-    """Instance ids of the group's single multi-instance member; none when there is no such member."""
-    several = [leaf for leaf in resolved if leaf.has_instances and _is_member(definition, group, leaf.component)]
+def _member_instance_ids(members: Sequence[Leaf]) -> tuple[str, ...]:
+    """Instance ids of a group's single multi-instance member; none when there is no such member."""
+    several = [leaf for leaf in members if leaf.has_instances]
     if len(several) != 1 or several[0].fault is not None:
         return ()
     return tuple(instance.id for instance in several[0].instances)
-
-
-def _is_member(definition: Definition, group: GangGroup, component: Component) -> bool:
-    names = {component.name, *(parent.name for parent in ancestors(definition, component))}
-    return any(member.component in names for member in group.members)
 
 
 def _gang_ids(group: GangGroup, results: Results, ids: Sequence[str]) -> Mapping[str, str] | Unknown | None:
@@ -593,7 +592,7 @@ def _gang_ids(group: GangGroup, results: Results, ids: Sequence[str]) -> Mapping
 def _sizes(
     definition: Definition,
     group: GangGroup,
-    resolved: Sequence[Leaf],
+    members: Sequence[Leaf],
     results: Results,
     *,
     ids: Sequence[str],
@@ -604,7 +603,6 @@ def _sizes(
         return _stated_numbers(group.size, results, ids, absent_is_fine=False)
     if isinstance(gang_ids, Unknown):
         return {"": gang_ids}
-    members = [leaf for leaf in resolved if _is_member(definition, group, leaf.component)]
     if gang_ids is not None:
         return _sizes_by_gang_id(members, gang_ids)
     if any(member.filters for member in group.members):
@@ -632,12 +630,12 @@ def _stated_numbers(
 
 
 def _sizes_by_gang_id(members: Sequence[Leaf], gang_ids: Mapping[str, str]) -> Mapping[str, int | Unknown]:
-    pods = {instance.id: instance.pods for leaf in members for instance in leaf.instances}
-    return {
-        id_: add_counts(pods[other] for other, other_gang in gang_ids.items() if other_gang == gang and other in pods)
-        for id_, gang in gang_ids.items()
-        if gang
-    }
+    pods: dict[str, list[int | Unknown]] = {}
+    for leaf in members:
+        for instance in leaf.instances:
+            pods.setdefault(gang_ids.get(instance.id, ""), []).append(instance.pods)
+    sizes = {gang: add_counts(counts) for gang, counts in pods.items()}
+    return {id_: sizes[gang] for id_, gang in gang_ids.items() if gang and gang in sizes}
 
 
 def _sizes_by_instance(

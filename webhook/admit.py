@@ -103,7 +103,7 @@ def admit(
         return _answer(review, unchanged, Verdict(), decision)
     if policy.observe:
         return _answer(review, "observed", Verdict(), decision)
-    verdict = Verdict(operations=patch.operations, warnings=_warnings(review, patch))
+    verdict = Verdict(operations=patch.operations, warnings=_warnings(review, patch), patch=patch.encoded)
     return _answer(review, decision.outcome, verdict, decision)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from catalog.definition import Json, JsonObject
-from webhook.review import PatchOperation
+from webhook.review import PatchOperation, encoded
 from webhook.stamps import IGNORE_KEY, Stamps
 
 MAX_ANNOTATIONS = 256 * 1024
@@ -35,6 +35,7 @@ class Patch:
     operations: tuple[PatchOperation, ...]
     displaced: tuple[str, ...] = ()
     without_annotations: bool = False
+    encoded: str = ""
 
 
 def stamp_patch(obj: JsonObject, stamps: Stamps, prefix: str) -> Patch:
@@ -45,6 +46,49 @@ def stamp_patch(obj: JsonObject, stamps: Stamps, prefix: str) -> Patch:
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict):
         raise PatchRefused("the object has no metadata to write to")
+    form = _form(metadata, prefix)
+    known: Patch | None = stamps.patches.get(form) if form is not None else None
+    if known is not None:
+        _prove_additions(obj, known, stamps, prefix)
+        return known
+    patch = _worked_out(obj, metadata, stamps, prefix)
+    if form is not None:
+        stamps.patches[form] = patch
+    return patch
+
+
+def _form(metadata: JsonObject, prefix: str) -> tuple[str, bool, bool] | None:
+    """What of an object decides about the operations when it carries no key of ours: which of the maps are there.
+
+    None for any other object, and for one whose annotations may be near their limit.
+    """
+    labels, annotations = metadata.get("labels"), metadata.get("annotations")
+    ours = f"{prefix}/"
+    for present in (labels, annotations):
+        if present is None:
+            continue
+        if not isinstance(present, dict):
+            return None
+        for key in present:
+            if key.startswith(ours):
+                return None
+    if annotations is not None and _bytes_of(annotations) > MAX_ANNOTATIONS // 2:
+        return None
+    return prefix, labels is not None, annotations is not None
+
+
+def _prove_additions(obj: JsonObject, patch: Patch, stamps: Stamps, prefix: str) -> None:
+    """Apply a patch that only adds, and look: everything that was there, and the stamps besides."""
+    metadata, patched = obj["metadata"], apply(obj, patch.operations)["metadata"]
+    for field, stamped in (("labels", stamps.labels), ("annotations", stamps.annotations)):
+        before, after = metadata.get(field) or {}, patched.get(field) or {}
+        if len(after) != len(before) + len(stamped) or not before.items() <= after.items():
+            raise PatchRefused("applied to the object, the patch does not give the stamps")
+        if any(after.get(named(prefix, key)) != value for key, value in stamped.items()):
+            raise PatchRefused("applied to the object, the patch does not give the stamps")
+
+
+def _worked_out(obj: JsonObject, metadata: JsonObject, stamps: Stamps, prefix: str) -> Patch:
     labels = _Change.of(metadata, "labels", stamps.labels, prefix)
     annotations = _Change.of(metadata, "annotations", stamps.annotations, prefix)
     without_annotations = _bytes_of(annotations.wanted) > MAX_ANNOTATIONS
@@ -57,6 +101,7 @@ def stamp_patch(obj: JsonObject, stamps: Stamps, prefix: str) -> Patch:
         operations=operations,
         displaced=(*labels.displaced, *annotations.displaced),
         without_annotations=without_annotations,
+        encoded=encoded(operations) if operations else "",
     )
 
 
@@ -137,10 +182,10 @@ def escaped(key: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _place(path: str) -> tuple[tuple[str, ...], str]:
-    """The way to the member's parent, and the member's key."""
-    *parents, key = (token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:])
-    return tuple(parents), key
+def _place(path: str) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
+    """The way to the member's parent, the member's key, and the way to the member."""
+    way = tuple(token.replace("~1", "/").replace("~0", "~") for token in path.split("/")[1:])
+    return way[:-1], way[-1], way
 
 
 def _prove(obj: JsonObject, operations: Sequence[PatchOperation], changes: Sequence[_Change]) -> None:
@@ -165,7 +210,7 @@ def apply(obj: JsonObject, operations: Sequence[PatchOperation]) -> JsonObject:
     root = dict(obj)
     copied: dict[tuple[str, ...], JsonObject] = {(): root}
     for operation in operations:
-        parents, key = _place(operation["path"])
+        parents, key, way = _place(operation["path"])
         holder = copied.get(parents)
         if holder is None:
             holder = _copied_way(copied, parents, operation["path"])
@@ -176,8 +221,7 @@ def apply(obj: JsonObject, operations: Sequence[PatchOperation]) -> JsonObject:
             del holder[key]
         else:
             holder[key] = operation["value"]
-        if (*parents, key) in copied:
-            del copied[*parents, key]
+        copied.pop(way, None)
     return root
 
 

@@ -61,6 +61,13 @@ class Verdict:
 
     operations: Sequence[PatchOperation] = ()
     warnings: Sequence[str] = ()
+    patch: str = ""
+    """The operations as they are sent, where that is known already."""
+
+
+def encoded(operations: Sequence[PatchOperation]) -> str:
+    """A JSON Patch as a response carries it: base64 of its JSON."""
+    return b64encode(orjson.dumps(operations)).decode()
 
 
 def decode(body: bytes) -> Review:
@@ -122,7 +129,7 @@ def encode(uid: str, verdict: Verdict) -> bytes:
     response: dict[str, Any] = {"uid": uid, "allowed": True}
     if verdict.operations:
         response["patchType"] = "JSONPatch"
-        response["patch"] = b64encode(orjson.dumps(verdict.operations)).decode()
+        response["patch"] = verdict.patch or encoded(verdict.operations)
     if verdict.warnings:
         response["warnings"] = [clipped(warning) for warning in verdict.warnings[:MAX_WARNINGS]]
     return orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})

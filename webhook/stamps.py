@@ -10,10 +10,12 @@ The composition rules, for a lineage of several described objects (topmost first
 What cannot be known exactly is left out, with its reason under `unresolved`.
 """
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
+from typing import Any
 
 import orjson
 
@@ -40,6 +42,10 @@ _FOREIGN_GROUP_ANNOTATIONS = (
 _FOREIGN_GROUP_FIELDS = ("schedulingGroup", "workloadRef")
 
 
+MAX_REMEMBERED = 256
+"""Different pods of one workload whose stamps are remembered."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What the operator of the webhook decides: the key prefix, what counts as a GPU, and whether to patch at all."""
@@ -59,6 +65,8 @@ class Stamps:
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     unresolved: dict[str, str] = field(default_factory=dict)
+    patches: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    """Patches that wrote these stamps before, by the form of the object; see `patch`."""
 
     def label(self, key: str, value: str | int | Decimal | Unknown) -> None:
         """Write a label, or the reason why its value is unknown."""
@@ -104,6 +112,61 @@ def pod_stamps(
     candidates = topmost_first(described)
     if not candidates:
         return Stamps()
+    if own is None and all(structure.compiled.is_plain for structure in candidates):
+        return _remembered(pod, devices, candidates)
+    return _worked_out(pod, devices, candidates, own, isolated)
+
+
+def _remembered(pod: JsonObject, devices: Devices, candidates: list[Structure]) -> Stamps:
+    """The stamps of a pod like one before it; nearly all pods of a workload are.
+
+    Nothing but the objects that the rules ask, what these read of the pod, and its devices decides about the stamps.
+    """
+    asked = _asked(candidates)
+    memory = candidates[0].memory
+    try:
+        key = (
+            tuple(structure.compiled.selection_key(pod) for structure in asked),
+            devices.gpus,
+            devices.problem,
+            tuple(devices.accelerators.items()),
+        )
+        known = memory.get(key)
+    except TypeError:  # a grouping key that is no scalar
+        return _worked_out(pod, devices, candidates, None, NOTHING_ISOLATED)
+    if known is not None and all(map(operator.is_, known[0], asked)) and len(known[0]) == len(asked):
+        stamps: Stamps = known[1]
+        return stamps
+    stamps = _worked_out(pod, devices, candidates, None, NOTHING_ISOLATED)
+    if "role" in stamps.labels and PodReading(candidates[0], pod).attribution() is not None:
+        if len(memory) >= MAX_REMEMBERED:
+            memory.clear()
+        memory[key] = (asked, stamps)
+    return stamps
+
+
+def _asked(candidates: list[Structure]) -> list[Structure]:
+    """The objects that the rules ask about a pod which the workload's own definition attributes."""
+    kind = candidates[0].answered_by
+    gang = next((structure for structure in candidates if structure.compiled.states_gangs), None)
+    answering = next(
+        (
+            each
+            for each in candidates
+            if kind is not None and (each.kind.group, each.kind.kind) == (kind.group, kind.kind)
+        ),
+        None,
+    )
+    return [candidates[0], *(each for each in (gang, answering) if each is not None and each is not candidates[0])]
+
+
+def _worked_out(
+    pod: JsonObject,
+    devices: Devices,
+    candidates: list[Structure],
+    own: Structure | None,
+    isolated: Mapping[str, Outcome],
+) -> Stamps:
     placements = [Placement(structure, pod, isolated) for structure in candidates]
     stamps = Stamps()
     _write_identity(stamps, candidates[0], is_pod_itself=candidates[0] is own)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from catalog.resources.message import shown
 
@@ -39,6 +39,10 @@ Weights: TypeAlias = tuple[tuple[str, Weight], ...]
 
 _LONGEST_NAME = 317  # a qualified name: 253 characters of prefix, a slash, 63 of name
 _REMEMBERED_NAMES = 4096
+_LONGEST_KEY = 4096  # bytes
+_REMEMBERED_RESULTS = 2048
+
+T = TypeVar("T")
 _PATTERN = re.compile(r"(?:[A-Za-z0-9.*-]+/)?[A-Za-z0-9._*-]+")
 _NUMBER = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})?")
 
@@ -66,6 +70,8 @@ class AcceleratorPolicy:
     device_classes: Weights = field(default_factory=lambda: _parsed(DEFAULT_DEVICE_CLASSES))
     _seen: dict[str, Decimal | None] = field(default_factory=dict, init=False, repr=False, compare=False)
     _ordinary: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    remembered: dict[bytes, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was worked out under this policy before, by whoever does; see `remember`."""
 
     @classmethod
     def parse(
@@ -91,6 +97,14 @@ class AcceleratorPolicy:
             if weight is None:
                 self._ordinary.add(name)
         return weight
+
+    def remember(self, key: bytes, value: T) -> T:
+        """Keep a result; a few thousand are kept, none for a key that is long."""
+        if len(key) <= _LONGEST_KEY:
+            if len(self.remembered) >= _REMEMBERED_RESULTS:
+                self.remembered.clear()
+            self.remembered[key] = value
+        return value
 
     def knows_as_ordinary(self, names: Iterable[str]) -> bool:
         """Whether all the names are known to be no accelerators: the quick answer for most containers."""

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from types import MappingProxyType
 
+import orjson
+
 from catalog.definition import Json, JsonObject
 from catalog.resources.accelerators import AcceleratorPolicy, UnknownDevices
 from catalog.resources.claims import ClaimedDevices, claimed_devices
 from catalog.resources.message import shown
 from catalog.resources.quantity import QuantityError, add, multiply, quantity
-from catalog.resources.sharing import shared_gpus
+from catalog.resources.sharing import is_share, shared_gpus
 
 Amounts = Mapping[str, Decimal]
 """Resource name → amount."""
@@ -49,6 +51,40 @@ def effective_devices(
     `claim_templates` are the ResourceClaimTemplates that stand in the same object, or parts of it that look like one:
     a name, and `devices` below `spec`, `templateSpec` or `template`.
     """
+    signature = _signature(pod_spec, annotations)
+    if signature is None:
+        return _worked_out(pod_spec, annotations, policy, claim_templates)
+    devices = policy.remembered.get(signature)
+    if devices is None:
+        devices = policy.remember(signature, _worked_out(pod_spec, annotations, policy, claim_templates))
+    return devices
+
+
+def _signature(pod_spec: Json, annotations: Mapping[str, Json]) -> bytes | None:
+    """All of an ordinary pod that its devices follow from, as text: most pods of a cluster ask for the same few things.
+
+    None for a pod whose claims or whose parts of a GPU have to be looked at.
+    """
+    if not isinstance(pod_spec, dict) or pod_spec.get("resourceClaims") or any(map(is_share, annotations)):
+        return None
+    parts = [pod_spec.get("resources")]
+    for field_name in ("containers", "initContainers"):
+        containers = pod_spec.get(field_name)
+        if containers is None:
+            continue
+        for container in containers if isinstance(containers, list) else (None,):
+            if not isinstance(container, dict):
+                return None
+            parts += (field_name, container.get("restartPolicy"), container.get("resources"))
+    try:
+        return orjson.dumps(parts)
+    except (orjson.JSONEncodeError, RecursionError):
+        return None
+
+
+def _worked_out(
+    pod_spec: Json, annotations: Mapping[str, Json], policy: AcceleratorPolicy, claim_templates: Sequence[JsonObject]
+) -> Devices:
     try:
         requests = _effective_requests(pod_spec, policy)
         claims = claimed_devices(pod_spec, policy, claim_templates)

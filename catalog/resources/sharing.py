@@ -30,6 +30,11 @@ _DECIMAL = re.compile(r"\+?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(?:[eE
 _NUMBER = re.compile(r"\+?[0-9]{1,9}")
 
 
+def is_share(annotation: str) -> bool:
+    """Whether an annotation of that name may ask for a part of a GPU."""
+    return annotation.startswith(("gpu-", _OF_CONTAINER))
+
+
 def shared_gpus(annotations: Mapping[str, Json]) -> Decimal | None:
     """GPUs asked for by annotation, None when none are. Raises `UnknownDevices` when they cannot be counted.
 
