@@ -1,0 +1,1 @@
+"""Tests of the live views' pure half, on made-up clusters."""
