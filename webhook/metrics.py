@@ -106,7 +106,7 @@ class Metrics:
         self._ready = Gauge(f"{PREFIX}_ready", "1 while this replica says it is ready.", registry=registry)
         build = Info(f"{PREFIX}_build", "What is running.", registry=registry)
         build.info({"version": version, "python": platform.python_version()})
-        for where in ("admission", "certificate"):
+        for where in ("admission", "certificate", "cluster"):
             self._failures.labels(where)  # 0 from the start, so that the first one is an increase
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
