@@ -1,23 +1,25 @@
 """Pods that real controllers make are counted; the stamps that the webhook gave them and their objects say the same."""
 
-from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
 import orjson
 import pytest
+import yaml
 
 from catalog.definition import RootStamps
-from tests.cluster.api_client import ApiClient, ApiError, api_path
+from tests.cluster.api_client import ApiClient, api_path
 from tests.cluster.conftest import StartController
 from tests.cluster.control_plane import ControlPlane
+from tests.cluster.counting import Counted, gpus_of
 from tests.cluster.framework_workloads import Asked, all_workloads
 from tests.cluster.installation import Installation
 from tests.cluster.jobsets import stamps
 from tests.cluster.kubectl import Kubectl
 from tests.cluster.nodes import NODES
 from tests.cluster.waiting import eventually
+from tests.docs.pages import DOCS, File, steps
 from tests.golden.cases import packaged_catalog
 from webhook.identity import workload_id
 from webhook.lineage import kind_named
@@ -44,75 +46,12 @@ def installation(control_plane: ControlPlane) -> Iterator[Installation]:
     installation.clear()
 
 
-def _is_covered(installation: Installation, asked: Asked) -> bool:
-    """Whether the API server asks the webhook about the object's kind."""
-    group = asked.api_version.rpartition("/")[0]
+def _is_covered(installation: Installation, api_version: str, plural: str) -> bool:
+    """Whether the API server asks the webhook about the kind."""
+    group = api_version.rpartition("/")[0]
     configuration = installation.configuration or {"webhooks": []}
     rules = [rule for webhook in configuration["webhooks"] for rule in webhook["rules"]]
-    return any(group in rule["apiGroups"] and asked.plural in rule["resources"] for rule in rules)
-
-
-class Counted:
-    """The pods of one namespace as they exist, with the objects above them; nothing here is computed by the webhook.
-
-    With `below` only the pods that have the object with this uid among their owners.
-    """
-
-    def __init__(self, client: ApiClient, namespace: str, *, below: str = "") -> None:
-        self._client = client
-        self._namespace = namespace
-        pods: list[Object] = client.get(api_path("v1", "pods", namespace=namespace))["items"]
-        self.pods = [
-            pod for pod in pods if not below or below in {each["metadata"]["uid"] for each in self._above(pod)}
-        ]
-
-    @property
-    def gpus_by_role(self) -> dict[str, tuple[int, ...]]:
-        """The GPUs that each pod really asks for, by the role on its label; most first."""
-        found: dict[str, list[int]] = {}
-        for pod in self.pods:
-            found.setdefault(stamps(pod).get("role", "(none)"), []).append(gpus_of(pod))
-        return {role: tuple(sorted(gpus, reverse=True)) for role, gpus in found.items()}
-
-    @property
-    def gpus(self) -> int:
-        """The GPUs of all pods together."""
-        return sum(gpus_of(pod) for pod in self.pods)
-
-    @property
-    def gangs(self) -> Counter[str]:
-        """How many pods share each gang."""
-        return Counter(stamps(pod)["gang"] for pod in self.pods if "gang" in stamps(pod))
-
-    def values(self, key: str) -> set[str | None]:
-        """The values of one stamp on all pods."""
-        return {stamps(pod).get(key) for pod in self.pods}
-
-    def owners(self) -> Iterator[Object]:
-        """The objects above the pods, each once; leader Pods of a LeaderWorkerSet are pods."""
-        above = {owner["metadata"]["uid"]: owner for pod in self.pods for owner in self._above(pod)}
-        return (owner for owner in above.values() if owner["kind"] != "Pod")
-
-    def _above(self, obj: Object) -> Iterator[Object]:
-        """The controllers of an object, nearest first; one that has gone meanwhile ends them."""
-        for reference in obj["metadata"].get("ownerReferences", ()):
-            if reference.get("controller"):
-                try:
-                    owner = self._client.get(self._path(reference))
-                except ApiError:
-                    return
-                yield owner
-                yield from self._above(owner)
-
-    def _path(self, reference: Object) -> str:
-        plural = f"{reference['kind'].lower()}s"
-        return api_path(reference["apiVersion"], plural, namespace=self._namespace, name=reference["name"])
-
-
-def gpus_of(pod: Object) -> int:
-    """GPUs that the stored pod requests: here containers alone have any."""
-    requests = (each.get("resources", {}).get("requests", {}) for each in pod["spec"]["containers"])
-    return sum(int(each.get("nvidia.com/gpu", 0)) for each in requests)
+    return any(group in rule["apiGroups"] and plural in rule["resources"] for rule in rules)
 
 
 def _running(client: ApiClient, namespace: str, asked: Asked, *, below: str) -> Counted | None:
@@ -138,7 +77,9 @@ def counted(
     if asked.controller:
         controller(asked.controller)
     what = f"the webhook to be asked about {asked.plural}"
-    eventually(lambda: _is_covered(installation, asked), what=what, seconds=SECONDS_UNTIL_COVERED)
+    eventually(
+        lambda: _is_covered(installation, asked.api_version, asked.plural), what=what, seconds=SECONDS_UNTIL_COVERED
+    )
     path = api_path(asked.api_version, asked.plural, namespace=namespace)
     client.post(path, asked.document(namespace))
     run = _first_run(client, asked, namespace) if asked.top else ""
@@ -270,3 +211,62 @@ def test_a_bare_pod_is_its_own_workload(installation: Installation, client: ApiC
     written = stamps(pod)
     assert written["workload-id"] == workload_id("", "Pod", namespace, "alone")
     assert (written["role"], written["gang-size"], written["gpus"], written["gpu-total"]) == ("pod", "1", "4", "4")
+
+
+def _served(kind: str) -> Object:
+    """A CRD of the guide's made-up group that takes whatever one writes."""
+    plural = f"{kind.lower()}s"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.lab.example"},
+        "spec": {
+            "group": "lab.example",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+def _owned_by(owner: Object) -> list[Object]:
+    metadata = owner["metadata"]
+    reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "controller": True}
+    return [{**reference, "name": metadata["name"], "uid": metadata["uid"]}]
+
+
+def test_the_guides_framework_is_stamped_seconds_after_it_is_described(
+    installation: Installation, client: ApiClient, kubectl: Kubectl, namespace: str
+) -> None:
+    """The files of docs/add-a-framework.md are applied, its object and pods created: they get what the page says."""
+    files = {step.name: step.content for step in steps(DOCS / "add-a-framework.md") if isinstance(step, File)}
+    for kind in ("Ensemble", "Section"):
+        kubectl("apply", "-f", "-", stdin=_served(kind))
+    for name in ("role.yaml", "definition.yaml"):
+        kubectl("apply", "-f", "-", stdin=files[name])
+    what = "the definition to take effect"
+    eventually(lambda: _is_covered(installation, "lab.example/v1", "ensembles"), what=what, seconds=20)
+
+    def create(plural: str, document: Object, owner: Object | None = None) -> Object:
+        metadata = {key: value for key, value in document["metadata"].items() if key in ("name", "labels")}
+        references = {"ownerReferences": _owned_by(owner)} if owner is not None else {}
+        path = api_path(document["apiVersion"], plural, namespace=namespace)
+        created: Object = client.post(path, {**document, "metadata": {**metadata, **references}})
+        return created
+
+    ensemble = create("ensembles", yaml.safe_load(files["ensemble.yaml"]))
+    section = create("sections", yaml.safe_load(files["owners.yaml"]), ensemble)
+    conductor, player = yaml.safe_load_all(files["pods.yaml"])
+    written = [stamps(create("pods", conductor, ensemble)), stamps(create("pods", player, section))]
+
+    assert [pod["role"] for pod in written] == ["conductor", "section"]
+    assert {(pod["gang-size"], pod["gpu-total"], pod["workload-id"]) for pod in written} == {
+        ("6", "9", workload_id("lab.example", "Ensemble", namespace, "fifth"))
+    }
+    assert written[1]["instance"] == "strings"
+    assert stamps(ensemble)["gpu-total"] == "9"
+    for kind in ("Ensemble", "Section"):
+        kubectl("delete", "crd", f"{kind.lower()}s.lab.example", "--wait=false")
+    kubectl("delete", "workloaddefinition", "lab-example-ensemble-v1")
