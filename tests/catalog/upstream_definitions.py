@@ -269,7 +269,7 @@ def _training() -> Iterator[Json]:
     )
     roles = ".spec.pytorchReplicaSpecs"
     replica_type = "training.kubeflow.org/replica-type"
-    bounds = {"least": ".spec.elasticPolicy.minReplicas", "most": ".spec.elasticPolicy.maxReplicas"}
+    bounds: Json = {"least": ".spec.elasticPolicy.minReplicas", "most": ".spec.elasticPolicy.maxReplicas"}
     yield _karta(
         "kubeflow.org/v1 PyTorchJob",
         _component("pytorchjob"),
@@ -296,7 +296,7 @@ def _training() -> Iterator[Json]:
 
 def _ray(kind: str, name: str, at: str, default: str, status: Json, *, bounded: bool, **rest: Any) -> Json:
     node, groups = _label("ray.io/node-type"), f"{at}.workerGroupSpecs[]"
-    bounds = {"least": f"{groups}.minReplicas", "most": f"{groups}.maxReplicas"} if bounded else {}
+    bounds: Json = {"least": f"{groups}.minReplicas", "most": f"{groups}.maxReplicas"} if bounded else {}
     cluster = [_label("ray.io/cluster")]
     return _karta(
         f"ray.io/v1 {kind}",
