@@ -140,17 +140,22 @@ def as_yaml(values: Iterable[Json]) -> str:
     return yaml.safe_dump_all(values, sort_keys=False, allow_unicode=True, width=120)
 
 
+def definition_in(document: Document) -> tuple[Definition | None, tuple[LoadProblem, ...]]:
+    """The definition that a document is, or else its problems, as a person goes through the file."""
+    try:
+        return parse(document.value, document.origin), ()
+    except DefinitionError as error:
+        placed = [(document.line_of(problem.path), str(problem)) for problem in error.problems]
+        placed.sort(key=lambda each: each[0] or 0)
+        return None, tuple(LoadProblem(document.origin, line, text) for line, text in placed)
+
+
 def _parsed(found: Documents) -> Loaded:
-    valid: list[Definition] = []
-    problems = list(found.problems)
-    for document in found.documents:
-        try:
-            valid.append(parse(document.value, document.origin))
-        except DefinitionError as error:
-            placed = [(document.line_of(problem.path), str(problem)) for problem in error.problems]
-            placed.sort(key=lambda each: each[0] or 0)  # as a person goes through the file
-            problems += (LoadProblem(document.origin, line, text) for line, text in placed)
-    return Loaded(tuple(valid), tuple(problems))
+    parts = [definition_in(document) for document in found.documents]
+    return Loaded(
+        tuple(definition for definition, _ in parts if definition is not None),
+        (*found.problems, *(problem for _, problems in parts for problem in problems)),
+    )
 
 
 def _files(folder: Path, seen: set[Path]) -> Iterator[Path]:

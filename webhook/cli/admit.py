@@ -2,44 +2,53 @@
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import click
 import orjson
-from rich.table import Table
 
-from catalog.definition import JsonObject
+from catalog.definition import Json, JsonObject
 from catalog.expressions import Outcome
-from webhook.admit import Answer, Decision, admit, decide, needs_lineage, pending_evaluations
+from webhook.admit import admit, decide, needs_lineage, pending_evaluations
+from webhook.cli.admission_text import Admitted, admission_lines
 from webhook.cli.failures import InputProblems
-from webhook.cli.output import console, print_json, print_yaml
-from webhook.cli.workbench import Workbench, read_documents, workbench_options
+from webhook.cli.manifests import Found, FoundObject, files_argument, objects_in, read_once
+from webhook.cli.output import print_json, print_yaml
+from webhook.cli.terminal import print_lines
+from webhook.cli.workbench import Workbench, namespace_option, workbench_options
 from webhook.documents import DocumentOwners
 from webhook.lineage import NO_OWNERS, kind_named
-from webhook.patch import apply
 from webhook.review import BadReview, Review, decode
 
 USER = "somebody"
 """Who sends a plain object; warnings are for people."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
-    """One input, with what would be decided and answered."""
-
-    where: str
-    review: Review
-    decision: Decision
-    answer: Answer
-
-
 @click.command("admit")
-@click.argument("files", nargs=-1, required=True, metavar="FILE…")
-@click.option("--owners", multiple=True, metavar="FILE", help="Objects that own the admitted ones; may be repeated.")
-@click.option("--operation", type=click.Choice(["CREATE", "UPDATE"]), default="CREATE", show_default=True)
-@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace of objects that name none.")
-@click.option("-o", "--output", type=click.Choice(["table", "json", "object", "yaml"]), default="table")
+@files_argument
+@click.option(
+    "--owners",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(allow_dash=True, readable=False),
+    help="Objects that own the admitted ones: their Job, their JobSet and so on up. May be repeated.",
+)
+@click.option(
+    "--operation",
+    type=click.Choice(["CREATE", "UPDATE"]),
+    default="CREATE",
+    show_default=True,
+    help="What is done with plain objects; AdmissionReviews say it themselves.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "object", "yaml"]),
+    default="table",
+    show_default=True,
+    help="json is the answer to each review, object and yaml the object as it would be stored.",
+)
+@namespace_option
 @workbench_options
 def command(
     workbench: Workbench,
@@ -50,27 +59,52 @@ def command(
     namespace: str,
     output: str,
 ) -> None:
-    """Show what admission would stamp on the objects or AdmissionReviews in FILE…; `-` is standard input.
+    """Show what admission would stamp on the objects in each FILE, without a cluster.
 
-    -o json prints the AdmissionReview that answers each input, one a line; -o object and -o yaml print each object
-    as it would be stored. What is admitted counts as owner too, when it has a uid.
+    A FILE is YAML or JSON with any number of AdmissionReviews or plain objects; `-` is standard input. What is
+    admitted counts as an owner too when it has a uid; --owners comes first.
+
+    -o json and -o object print one line for each input, in the order of the inputs. What can't be read, or is a
+    review that the webhook would refuse (HTTP 400), has no line; it is named on standard error, the others are
+    answered all the same, and the exit code is 1.
     """
-    documents = read_documents(files)
-    reviews, problems = _reviews(documents, operation, namespace)
-    known = [obj for _, obj in read_documents(owners)] + [obj for _, obj in documents]
+    read_once((*files, *owners))
+    found, given = objects_in(files), objects_in(owners)
+    reviews, refused = _reviews(found, operation, namespace)
+    known = [*(obj for obj in _objects(found) if _text(obj, "uid")), *_objects(given)]
     desk = DocumentOwners(_in_namespace(known, namespace), workbench.policy, workbench.evaluate)
-    admitted = [_admit(workbench, desk, where, review) for where, review in reviews]
+    _print([_admit(workbench, desk, review) for review in reviews], output, workbench.policy.prefix)
+    problems = (*given.problems, *found.problems, *refused)
+    if problems:
+        raise InputProblems(problems)
+
+
+def _print(admitted: Sequence[Admitted], output: str, prefix: str) -> None:
     if output == "json":
         print_json((orjson.loads(each.answer.body) for each in admitted), one_a_line=True)
     elif output == "object":
-        print_json((_stored(each) for each in admitted), one_a_line=True)
+        print_json((each.stored for each in admitted), one_a_line=True)
     elif output == "yaml":
-        print_yaml(_stored(each) for each in admitted)
+        print_yaml(each.stored for each in admitted)
     else:
-        for each in admitted:
-            console().print(_table(each, workbench.policy.prefix))
-    if problems:
-        raise InputProblems(tuple(problems))
+        for position, each in enumerate(admitted):
+            lines = admission_lines(each, prefix)
+            print_lines(["", *lines] if position else lines)
+
+
+def _objects(found: Found) -> Iterator[JsonObject]:
+    """The objects themselves; of an AdmissionReview, the one that it is about."""
+    for each in found.objects:
+        obj: Json = each.value
+        if _is_review(each.value):
+            request = each.value.get("request")
+            obj = request.get("object") if isinstance(request, dict) else None
+        if isinstance(obj, dict):
+            yield obj
+
+
+def _is_review(obj: JsonObject) -> bool:
+    return bool(obj["kind"] == "AdmissionReview")
 
 
 def _in_namespace(objects: Sequence[JsonObject], namespace: str) -> Iterator[JsonObject]:
@@ -80,42 +114,43 @@ def _in_namespace(objects: Sequence[JsonObject], namespace: str) -> Iterator[Jso
             yield {**obj, "metadata": {"namespace": namespace, **metadata}}
 
 
-def _reviews(
-    documents: Sequence[tuple[str, JsonObject]], operation: str, namespace: str
-) -> tuple[list[tuple[str, Review]], list[str]]:
-    reviews: list[tuple[str, Review]] = []
-    problems: list[str] = []
-    for where, document in documents:
-        if document["kind"] != "AdmissionReview":
-            reviews.append((where, _review_of(document, operation, namespace)))
-            continue
+def _reviews(found: Found, operation: str, namespace: str) -> tuple[list[Review], tuple[str, ...]]:
+    """The reviews, plain objects made into some, and what would be refused."""
+    reviews: list[Review] = []
+    refused: list[str] = []
+    for each in found.objects:
         try:
-            reviews.append((where, decode(orjson.dumps(document))))
+            reviews.append(_review(each, operation, namespace))
         except BadReview as error:
-            problems.append(f"{where}: {error}")
-    return reviews, problems
+            refused.append(f"{each.where}: {error}")
+    return reviews, tuple(refused)
 
 
-def _review_of(obj: JsonObject, operation: str, namespace: str) -> Review:
+def _review(found: FoundObject, operation: str, namespace: str) -> Review:
+    obj = found.value
+    if _is_review(obj):
+        return decode(orjson.dumps(obj))
     kind = kind_named(obj["apiVersion"], obj["kind"])
-    assert kind is not None, "documents are read with apiVersion and kind"
-    metadata = obj.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    named = metadata.get("namespace")
-    name = metadata.get("name")
+    assert kind is not None, "objects are read with apiVersion and kind"
     return Review(
         uid="admit",
         kind=kind,
         subresource="",
-        name=name if isinstance(name, str) else "",
-        namespace=named if isinstance(named, str) else namespace,
+        name=_text(obj, "name"),
+        namespace=_text(obj, "namespace") or namespace,
         operation=operation,
         username=USER,
         obj=obj,
     )
 
 
-def _admit(workbench: Workbench, desk: DocumentOwners, where: str, review: Review) -> Admitted:
+def _text(obj: JsonObject, field: str) -> str:
+    metadata = obj.get("metadata")
+    value = metadata.get(field) if isinstance(metadata, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def _admit(workbench: Workbench, desk: DocumentOwners, review: Review) -> Admitted:
     catalog, policy = workbench.catalog, workbench.policy
     lineage = NO_OWNERS
     if needs_lineage(review, catalog, policy.prefix):
@@ -123,40 +158,12 @@ def _admit(workbench: Workbench, desk: DocumentOwners, where: str, review: Revie
     isolated: dict[str, Outcome] = {}
     for _, request in pending_evaluations(review, lineage, catalog, policy.prefix):
         isolated.update(workbench.evaluate(request))
+    answer = admit(review, lineage, catalog, policy, isolated)
+    response: Mapping[str, Any] = orjson.loads(answer.body)["response"]
     return Admitted(
-        where=where,
         review=review,
         decision=decide(review, lineage, catalog, policy, isolated),
-        answer=admit(review, lineage, catalog, policy, isolated),
+        answer=answer,
+        patch=orjson.loads(base64.b64decode(response["patch"])) if "patch" in response else (),
+        warnings=response.get("warnings", ()),
     )
-
-
-def _stored(admitted: Admitted) -> JsonObject:
-    response: Mapping[str, Any] = orjson.loads(admitted.answer.body)["response"]
-    patch = orjson.loads(base64.b64decode(response["patch"])) if "patch" in response else []
-    stored: JsonObject = apply(admitted.review.obj, patch) if patch else admitted.review.obj
-    return stored
-
-
-def _table(admitted: Admitted, prefix: str) -> Table:
-    review, stamps = admitted.review, admitted.decision.stamps
-    place = f"{review.namespace}/" if review.namespace else ""
-    metadata = review.obj.get("metadata") if isinstance(review.obj, dict) else None
-    generated = metadata.get("generateName") if isinstance(metadata, dict) else None
-    name = review.name or f"{generated or ''}…"
-    title = f"{review.kind.kind} {place}{name}  ({admitted.answer.outcome})"
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, show_header=False)
-    table.add_column("where", style="dim")
-    table.add_column("key")
-    table.add_column("value", overflow="fold")
-    if stamps is None or not (stamps.labels or stamps.annotations):
-        table.add_row("", "nothing is written", "")
-        return table
-    for key, value in stamps.labels.items():
-        table.add_row("label", f"{prefix}/{key}", value)
-    for key, value in stamps.annotations.items():
-        if key != "unresolved":
-            table.add_row("annotation", f"{prefix}/{key}", value)
-    for key, reason in sorted(stamps.unresolved.items()):
-        table.add_row("[yellow]left out[/]", f"{prefix}/{key}", reason)
-    return table

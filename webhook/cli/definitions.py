@@ -1,65 +1,88 @@
 """`workload-stamp definitions`: list, show and validate."""
 
-import sys
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterator, Sequence
+from importlib import resources
 from pathlib import Path
 
 import click
-from rich.table import Table
 
 from catalog import load
-from catalog.definition import Definition
-from catalog.library import CompiledDefinition, leaves
-from catalog.worker import ExpressionWorker, try_out
+from catalog.definition import Definition, GroupVersionKind
+from catalog.library import leaves
+from webhook.cli import terminal
+from webhook.cli.definition_check import checked
 from webhook.cli.failures import InputProblems
-from webhook.cli.output import console, print_json, print_yaml
-from webhook.cli.workbench import STDIN, catalog_with
+from webhook.cli.manifests import read_once
+from webhook.cli.output import print_json, print_yaml
+from webhook.cli.printable import printable
+from webhook.cli.workbench import catalog_with, definitions_option
 
-definitions_option = click.option(
-    "--definitions",
-    "-d",
-    multiple=True,
-    type=click.Path(exists=True, path_type=Path),
-    metavar="PATH",
-    help="Further definitions, a file or a folder.",
+COLUMNS = (
+    terminal.Column(title="KIND"),
+    terminal.Column(title="GROUP", least=12, cut="middle"),
+    terminal.Column(title="VERSION"),
+    terminal.Column(title="ROLES", least=12),
+)
+WIDE_COLUMNS = (
+    *COLUMNS[:3],
+    terminal.Column(title="ROOT STAMPS", gives_way=1),
+    terminal.Column(title="NAME", least=16, cut="middle"),
+    COLUMNS[3],
 )
 
 
 @click.group("definitions")
 def command() -> None:
-    """List, show and validate definitions."""
+    """List, show and validate definitions.
+
+    A definition describes one kind of workload: where its pods, their numbers, their roles and its status are written.
+    Many are packaged; -d adds your own, or replaces a packaged one.
+    """
 
 
 @command.command("list")
-@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml", "name"]), default="table")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
+    default="table",
+    show_default=True,
+    help="How to show them.",
+)
 @definitions_option
 def list_(definitions: tuple[Path, ...], output: str) -> None:
     """List the kinds that are described."""
-    found = sorted(
-        (compiled.definition for compiled in catalog_with(definitions)),
-        key=lambda each: (each.describes.group, each.describes.kind, each.describes.version),
-    )
+    found = sorted((compiled.definition for compiled in catalog_with(definitions)), key=_by_group_and_kind)
     if output == "name":
         for each in found:
             click.echo(each.name)
-    elif output == "table":
-        console().print(_table(found))
+    elif output == "json":
+        print_json(_document(each) for each in found)
+    elif output == "yaml":
+        print_yaml(_document(each) for each in found)
+    elif output == "wide":
+        terminal.print_table(WIDE_COLUMNS, [_wide_row(each) for each in found])
     else:
-        rows = [_row(each) for each in found]
-        print_json(rows) if output == "json" else print_yaml(rows)
+        terminal.print_table(COLUMNS, [_row(each) for each in found])
 
 
-def _table(found: Sequence[Definition]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("KIND", "GROUP", "VERSION", "ROLES", "ROOT STAMPS", "NAME"):
-        table.add_column(column)
-    for each in found:
-        kind = each.describes
-        table.add_row(kind.kind, kind.group, kind.version, _roles(each), each.root_stamps.value, each.name)
-    return table
+def _by_group_and_kind(definition: Definition) -> tuple[str, str, str]:
+    kind = definition.describes
+    return kind.group, kind.kind, kind.version
+
+
+def _row(definition: Definition) -> tuple[str, ...]:
+    kind = definition.describes
+    return kind.kind, kind.group, kind.version, _roles(definition)
+
+
+def _wide_row(definition: Definition) -> tuple[str, ...]:
+    return (*_row(definition)[:3], definition.root_stamps.value, definition.name, _roles(definition))
 
 
 def _roles(definition: Definition) -> str:
+    """The roles that pods may have; `each x` where every instance of x is a role of its own."""
     bearing = leaves(definition)
     if definition.answered_by is not None:
         return f"(as its {definition.answered_by})"
@@ -68,7 +91,7 @@ def _roles(definition: Definition) -> str:
     return ", ".join(leaf.role or leaf.name.lower() for leaf in bearing)
 
 
-def _row(definition: Definition) -> dict[str, object]:
+def _document(definition: Definition) -> dict[str, object]:
     kind = definition.describes
     return {
         "name": definition.name,
@@ -82,53 +105,74 @@ def _row(definition: Definition) -> dict[str, object]:
     }
 
 
+# ----------------------------------------------------------------------------------------------------- show
+
+
+def _packaged_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Names of packaged definitions, for completion: their files are called so, and none has to be read."""
+    files = (each.name for each in resources.files("catalog").joinpath("definitions").iterdir())
+    names = (name.removesuffix(".yaml") for name in files if name.endswith(".yaml"))
+    return sorted(name for name in names if name.startswith(incomplete))
+
+
 @command.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=_packaged_names)
 @definitions_option
 def show(name: str, definitions: tuple[Path, ...]) -> None:
-    """Show the text of a definition, by its NAME or by the kind that it describes."""
-    found = [
-        compiled.definition
-        for compiled in catalog_with(definitions)
-        if name in (compiled.definition.name, compiled.definition.describes.kind)
-        or name.lower() == compiled.definition.describes.kind.lower()
-    ]
+    """Show the text of a definition.
+
+    NAME is its name, or the kind that it describes: JobSet, jobset, Job.batch, Job.v1.batch. Of a kind that is there
+    several times, in several groups or versions, all are shown.
+    """
+    everything = [compiled.definition for compiled in catalog_with(definitions)]
+    found = [each for each in everything if name == each.name]
+    found = found or [each for each in everything if name.lower() in _words(each.describes)]
     if not found:
-        raise InputProblems((f"{name}: no such definition; `workload-stamp definitions list` names them",))
-    for position, definition in enumerate(found):
-        click.echo(("---\n" if position else "") + load.text_of(definition.origin).rstrip())
+        raise InputProblems((_no_such(name, everything),))
+    texts = [_text(origin) for origin in dict.fromkeys(each.origin for each in found)]
+    click.echo("\n---\n".join(text.rstrip() for text in texts))
+
+
+def _words(kind: GroupVersionKind) -> Iterator[str]:
+    """What one may call a kind, in lower case: as kubectl has it, without plurals."""
+    for qualified in (kind.kind, f"{kind.kind}.{kind.group}", f"{kind.kind}.{kind.version}.{kind.group}"):
+        yield qualified.lower().rstrip(".")
+
+
+def _no_such(name: str, everything: Sequence[Definition]) -> str:
+    words = {word: each for each in everything for word in (each.name, *_words(each.describes))}
+    near = difflib.get_close_matches(name.lower(), words, n=1, cutoff=0.7)
+    hint = f"did you mean {words[near[0]].describes.kind}?" if near else "`workload-stamp definitions list` names them"
+    return f"{name}: no such definition; {hint}"
+
+
+def _text(origin: str) -> str:
+    try:
+        return load.text_of(origin)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputProblems((f"{origin}: cannot be read again: {error}",)) from None
+
+
+# ------------------------------------------------------------------------------------------------- validate
 
 
 @command.command("validate")
-@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIR|-…")
+@click.argument(
+    "paths", nargs=-1, required=True, metavar="FILE|DIR|-…", type=click.Path(allow_dash=True, readable=False)
+)
 def validate(paths: tuple[str, ...]) -> None:
-    """Check definitions: every problem at once, each with its place. Exit code 1 when there is any."""
-    problems: list[str] = []
-    good: list[Definition] = []
-    for path in paths:
-        found, faults = _read(path)
-        problems.extend(str(fault) for fault in faults)
-        good.extend(found)
-    worker = ExpressionWorker()
-    for definition in good:
-        overran = _overrunning(definition, worker)
-        problems.extend(f"{definition.origin}: {problem}" for problem in overran)
-        if not overran:
-            click.echo(f"{definition.origin}: OK, {definition.describes}")
-    if problems:
-        raise InputProblems(tuple(problems))
-    if not good:
-        raise InputProblems((f"{', '.join(paths)}: no definition found",))
+    """Check definitions: every problem of every file at once, with its line.
 
+    Of a DIR every .yaml, .yml and .json is read, and of the folders below it; `-` is standard input. Definitions of
+    NVIDIA's Workload Map (Karta, ResourceInterface) are checked as they are used.
 
-def _read(path: str) -> tuple[Sequence[Definition], Sequence[object]]:
-    if path == STDIN:
-        return load.stream(sys.stdin.buffer, "standard input")
-    where = Path(path)
-    if not where.exists():
-        return (), (f"{path}: does not exist",)
-    return load.directory(where) if where.is_dir() else load.file(where)
-
-
-def _overrunning(definition: Definition, worker: ExpressionWorker) -> tuple[str, ...]:
-    return try_out(CompiledDefinition(definition).sources, worker=worker)
+    The exit code is 1 when there is any problem. Good definitions are listed all the same.
+    """
+    read_once(paths)
+    report = checked(paths)
+    for definition in report.good:
+        click.echo(printable(f"{definition.origin}: OK, {definition.describes}"))
+    for note in report.notes:
+        click.echo(printable(note), err=True)
+    if report.problems:
+        raise InputProblems(report.problems)

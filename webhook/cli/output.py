@@ -1,26 +1,17 @@
 """How results are printed: tables and trees for people, JSON and YAML for programs."""
 
-import sys
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
 import click
 import orjson
-from rich.console import Console
 
 from catalog import load
 from catalog.resources import device_text
 from catalog.structure import Unknown
 
 UNKNOWN = "?"
-PIPED_WIDTH = 400
-"""Characters of a line when nobody looks: nothing is cut that a program reads."""
-
-
-def console() -> Console:
-    """Standard output for tables: colours on a terminal only, and never with NO_COLOR."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
 
 
 def amount(value: int | Decimal | Unknown) -> str:

@@ -10,20 +10,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
+from rich.tree import Tree
 
 from catalog.definition import Status
+from webhook.cli.printable import printable
 
 GAP = 2
 """Spaces between columns."""
 
 NARROWEST = 6
 """Cells of a column that may be cut, when nothing else helps."""
+
+UNCUT = 100_000
+"""Columns when nobody looks: more than any line has."""
 
 SLOW = 1.0
 """Seconds after which somebody who waits is shown how far it is."""
@@ -57,9 +62,20 @@ class Column:
     gives_way: int = 0
 
 
+class Output(Console):
+    """Standard output for texts that are no markup; that its reader has gone is for who prints to know."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, markup=False, **options)
+
+    def on_broken_pipe(self) -> None:
+        """Rich itself would end the process here, as a failure."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Standard output; colours on a terminal only, and never with NO_COLOR."""
-    return Console(highlight=False, soft_wrap=True)
+    return Output(soft_wrap=True)
 
 
 def is_looked_at() -> bool:
@@ -78,10 +94,17 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[Text | str]])
 
 
 def print_lines(lines: Iterable[Text | str]) -> None:
-    """Print lines as they are: nothing is wrapped."""
+    """Print lines as they are: nothing is wrapped, and nothing in them steers the terminal."""
     shown = console()
     for line in lines:
-        shown.print(line, crop=False, overflow="ignore")
+        text = line.copy() if isinstance(line, Text) else Text(line)
+        text.plain = printable(text.plain)
+        shown.print(text, crop=False, overflow="ignore")
+
+
+def print_tree(tree: Tree) -> None:
+    """Print a tree, wrapped to the width of the terminal; uncut where nobody looks."""
+    Output(width=None if is_looked_at() else UNCUT).print(tree)
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[Text | str]], room: int | None) -> list[Text]:

@@ -1,9 +1,8 @@
-"""What the commands that need no cluster share: the catalogue, the policy, documents from files, isolation."""
+"""What the commands that need no cluster share: the catalogue, the policy, and expressions evaluated apart."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,57 +12,95 @@ from catalog import load
 from catalog.definition import Definition, JsonObject
 from catalog.expressions import IsolatedRequest, Outcome
 from catalog.library import Catalog, CompiledDefinition
-from catalog.resources import AcceleratorPolicy, PolicyError
 from catalog.worker import ExpressionWorker
 from webhook.cli.failures import InputProblems
+from webhook.cli.manifests import objects_in
+from webhook.options import subdomain
+from webhook.settings import Settings, SettingsError
 from webhook.stamps import Policy
 
 ISOLATED_SECONDS = 2.0
 """Seconds that an expression may take here: a person waits longer than an admission."""
 
-STDIN = "-"
+DEFAULTS = Settings()
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workbench:
     """The catalogue and policy that a command works with."""
 
     catalog: Catalog
     policy: Policy
-    _worker: ExpressionWorker
+    worker: ExpressionWorker
 
     def evaluate(self, request: IsolatedRequest) -> Mapping[str, Outcome]:
         """Evaluate expressions in their own process, waiting for the outcome."""
-        return self._worker.evaluate_blocking(request, ISOLATED_SECONDS)
-
-    @classmethod
-    def open(cls, definitions: Sequence[Path], prefix: str, gpu_weights: str | None) -> "Workbench":
-        """The packaged definitions and those of files and folders. Raises InputProblems with every problem."""
-        return cls(catalog_with(definitions), policy_of(prefix, gpu_weights), ExpressionWorker())
+        return self.worker.evaluate_blocking(request, ISOLATED_SECONDS)
 
 
 def catalog_with(definitions: Sequence[Path]) -> Catalog:
-    """The packaged catalogue, and before it what the given files and folders define."""
-    packaged, problems = load.packaged()
+    """The packaged definitions, and before them what the given files and folders define.
+
+    Raises InputProblems with every problem.
+    """
     given: list[Definition] = []
+    problems: list[str] = []
     for path in definitions:
         found, faults = load.directory(path) if path.is_dir() else load.file(path)
         given.extend(found)
-        problems = (*problems, *faults)
+        problems.extend(str(fault) for fault in faults)
+    if problems:
+        raise InputProblems(tuple(problems))
+    return Catalog.of(_packaged(), [CompiledDefinition(each) for each in given])
+
+
+@cache
+def _packaged() -> tuple[CompiledDefinition, ...]:
+    """The packaged definitions. Raises InputProblems when the installation is damaged."""
+    definitions, problems = load.packaged()
     if problems:
         raise InputProblems(tuple(str(problem) for problem in problems))
-    return Catalog.of([CompiledDefinition(each) for each in packaged], [CompiledDefinition(each) for each in given])
+    return tuple(CompiledDefinition(each) for each in definitions)
 
 
-def policy_of(prefix: str, gpu_weights: str | None) -> Policy:
-    """The stamping policy of the flags."""
+def policy_of(prefix: str, gpu_weights: str | None, device_class_weights: str | None = None) -> Policy:
+    """The stamping policy of the flags, read as `serve` reads them. Raises InputProblems (wrong use)."""
+    flags = {"prefix": prefix, "gpu_weights": gpu_weights, "device_class_weights": device_class_weights}
     try:
-        accelerators = AcceleratorPolicy.parse(gpu_weights) if gpu_weights else AcceleratorPolicy()
-    except PolicyError as error:
-        raise InputProblems(tuple(f"--gpu-weights: {problem}" for problem in error.problems), exit_code=2) from None
-    return Policy(prefix=prefix, accelerators=accelerators)
+        settings = Settings.parse(flags, {})
+    except SettingsError as error:
+        raise InputProblems(error.problems, exit_code=2) from None
+    return Policy(prefix=settings.prefix, accelerators=settings.accelerator_policy)
+
+
+definitions_option = click.option(
+    "-d",
+    "--definitions",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    metavar="PATH",
+    help="Further definitions, a file or a folder; they go before packaged ones. May be repeated.",
+)
+
+
+def _namespace(_: click.Context, __: click.Parameter, value: str) -> str:
+    try:
+        return subdomain(value)
+    except ValueError:
+        raise click.BadParameter(f"found {value!r}, expected the name of a namespace such as team-a") from None
+
+
+namespace_option = click.option(
+    "-n",
+    "--namespace",
+    default="default",
+    show_default=True,
+    metavar="NAME",
+    callback=_namespace,
+    help="Namespace of objects that name none, as with kubectl.",
+)
 
 
 def workbench_options(command: Command) -> Command:
@@ -71,51 +108,53 @@ def workbench_options(command: Command) -> Command:
 
     @wraps(command)
     def with_workbench(
-        *arguments: Any, definitions: tuple[Path, ...], prefix: str, gpu_weights: str | None, **keywords: Any
+        *arguments: Any,
+        definitions: tuple[Path, ...],
+        prefix: str,
+        gpu_weights: str | None,
+        device_class_weights: str | None,
+        **keywords: Any,
     ) -> Any:
-        return command(Workbench.open(definitions, prefix, gpu_weights), *arguments, **keywords)
+        policy = policy_of(prefix, gpu_weights, device_class_weights)
+        worker = ExpressionWorker()
+        try:
+            workbench = Workbench(catalog=catalog_with(definitions), policy=policy, worker=worker)
+            return command(workbench, *arguments, **keywords)
+        finally:
+            worker.close()
 
-    for option in (
-        click.option("--gpu-weights", metavar="WEIGHTS", help="What counts as how many GPUs: resource=weight,…"),
-        click.option("--prefix", default="workload-stamp.io", show_default=True, help="Prefix of the keys."),
-        click.option(
-            "--definitions",
-            "-d",
-            multiple=True,
-            type=click.Path(exists=True, path_type=Path),
-            metavar="PATH",
-            help="Further definitions, a file or a folder; they go before packaged ones.",
-        ),
+    for option in reversed(
+        (
+            definitions_option,
+            click.option(
+                "--prefix",
+                default=DEFAULTS.prefix,
+                show_default=True,
+                metavar="DOMAIN",
+                envvar="WORKLOAD_STAMP_PREFIX",
+                help="Prefix of the stamps' keys.",
+            ),
+            click.option(
+                "--gpu-weights",
+                metavar="PATTERN=WEIGHT,…",
+                envvar="WORKLOAD_STAMP_GPU_WEIGHTS",
+                help="What counts as how many GPUs [default: as `serve`].",
+            ),
+            click.option(
+                "--device-class-weights",
+                metavar="PATTERN=WEIGHT,…",
+                envvar="WORKLOAD_STAMP_DEVICE_CLASS_WEIGHTS",
+                help="The same for device classes of Dynamic Resource Allocation.",
+            ),
+        )
     ):
         with_workbench = option(with_workbench)
     return with_workbench  # type: ignore[return-value]
 
 
 def read_documents(paths: Sequence[str]) -> list[tuple[str, JsonObject]]:
-    """Every object in the files (`-` is standard input), Lists taken apart, each with where it stands.
-
-    Raises InputProblems for what can't be read and for documents that are no objects.
-    """
-    found: list[tuple[str, JsonObject]] = []
-    problems: list[str] = []
-    for path in paths:
-        documents, faults = _read(path)
-        problems.extend(str(fault) for fault in faults)
-        for position, document in enumerate(documents):
-            where = f"{path}[{position}]" if len(documents) > 1 else path
-            obj = document.value
-            if not isinstance(obj, dict):
-                problems.append(f"{where}: is no object")
-            elif not isinstance(obj.get("apiVersion"), str) or not isinstance(obj.get("kind"), str):
-                problems.append(f"{where}: has no apiVersion or no kind")
-            else:
-                found.append((where, obj))
-    if problems:
-        raise InputProblems(tuple(problems))
-    return found
-
-
-def _read(path: str) -> load.Documents:
-    if path == STDIN:
-        return load.documents_of_stream(sys.stdin.buffer, "standard input")
-    return load.documents_of_file(Path(path))
+    """Every object in the files, each with where it stands. Raises InputProblems when one is none."""
+    found = objects_in(paths)
+    if found.problems:
+        raise InputProblems(found.problems)
+    return [(each.where, each.value) for each in found.objects]
