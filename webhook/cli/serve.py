@@ -17,6 +17,7 @@ from webhook import version
 from webhook.admission import Admission, OwnerSource
 from webhook.cli.definitions_folder import follow_folder, load_folder, packaged_definitions
 from webhook.cli.failures import InputProblems
+from webhook.cli.option_sections import SectionedCommand, SectionedOption
 from webhook.cli.workbench import read_documents
 from webhook.cluster.client import Access, ConnectionFault
 from webhook.cluster.runtime import ClusterRuntime, Upkeep
@@ -43,6 +44,9 @@ def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
         function = click.option(
             found.flag,
             found.name,
+            cls=SectionedOption,
+            section=found.group,
+            type=click.Path() if found.reader.metavar == "PATH" else None,  # so that shells complete it
             is_flag=found.reader.is_flag,
             default=None,
             multiple=found.reader.is_list,
@@ -52,7 +56,7 @@ def _with_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@click.command("serve")
+@click.command("serve", cls=SectionedCommand)
 @_with_options
 def command(**flags: Any) -> None:
     """Answer admission reviews over TLS, until SIGTERM.
