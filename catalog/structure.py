@@ -47,24 +47,29 @@ class Unknown:
 class Instance:
     """One instance of a pod-bearing component; `id` is empty for a component without instances.
 
-    `pods` is the number of pods over the whole workload when it runs as specified, `gpus` the GPUs of one of them.
+    `pods` is the number of pods over the whole workload when it runs as specified, `gpus` the GPUs of one of them,
+    `gpu_total` those of all of them.
     """
 
     id: str
     pods: int | Unknown
     gpus: Decimal | Unknown
+    gpu_total: Decimal | Unknown
     min_pods: int | None = None
     max_pods: int | None = None
     accelerators: Mapping[str, Decimal] = field(default_factory=dict)
 
-    @property
-    def gpu_total(self) -> Decimal | Unknown:
-        """GPUs of all its pods; no pods need none, whatever their spec."""
-        if isinstance(self.pods, Unknown):
-            return self.pods
-        if self.pods == 0:
-            return Decimal(0)
-        return self.gpus if isinstance(self.gpus, Unknown) else self.pods * self.gpus
+
+_NO_GPUS = Decimal(0)
+
+
+def _gpus_of_all(pods: int | Unknown, gpus: Decimal | Unknown) -> Decimal | Unknown:
+    """GPUs of so many pods; no pods need none, whatever their spec."""
+    if isinstance(pods, Unknown):
+        return pods
+    if pods == 0:
+        return _NO_GPUS
+    return gpus if isinstance(gpus, Unknown) or pods == 1 else pods * gpus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,7 +313,9 @@ def _leaf(
 ) -> Leaf:
     ids: tuple[str, ...] | Unknown = Unknown(fault) if fault is not None else _instance_ids(component, results)
     if isinstance(ids, Unknown):
-        return Leaf(component=component, instances=(Instance(id="", pods=ids, gpus=ids),), fault=ids.reason)
+        return Leaf(
+            component=component, instances=(Instance(id="", pods=ids, gpus=ids, gpu_total=ids),), fault=ids.reason
+        )
     counts = _counts(component, results, ids)
     minimums, maximums = _bounds(component, results, ids)
     devices = _devices(component, results, ids, policy, claims)
@@ -316,7 +323,15 @@ def _leaf(
         component=component,
         ids=frozenset(ids),
         instances=tuple(
-            Instance(id=id_, pods=pods, gpus=gpus, min_pods=low, max_pods=high, accelerators=accelerators)
+            Instance(
+                id=id_,
+                pods=pods,
+                gpus=gpus,
+                gpu_total=_gpus_of_all(pods, gpus),
+                min_pods=low,
+                max_pods=high,
+                accelerators=accelerators,
+            )
             for id_, pods, (gpus, accelerators), low, high in zip(ids, counts, devices, minimums, maximums, strict=True)
         ),
     )

@@ -466,8 +466,8 @@ def roles_of(structure: Structure) -> tuple[Role, ...] | Unknown:
     return tuple(
         Role(
             role=role,
-            pods=add_counts(instance.pods for instance in instances),
-            gpus=add_gpus(instance.gpu_total for instance in instances),
+            pods=instances[0].pods if len(instances) == 1 else add_counts(each.pods for each in instances),
+            gpus=instances[0].gpu_total if len(instances) == 1 else add_gpus(each.gpu_total for each in instances),
         )
         for role, instances in members.items()
     )

@@ -321,8 +321,10 @@ def combined(function: Callable[[Json, Json, Meter], Json], left: One | Many, ri
 def compared_with(operator: str, left: One, constant: Json) -> One:
     """A comparison with a constant."""
     one, holds = left.run, COMPARISONS[operator]
+    wanted = operator == "=="
+    if (constant is None or type(constant) is bool) and operator in ("==", "!="):
+        return One(lambda value, meter: (one(value, meter) is constant) is wanted, left.weight + 1)
     if type(constant) is str and operator in ("==", "!="):
-        wanted = operator == "=="
         return One(lambda value, meter: (one(value, meter) == constant) is wanted, left.weight + 1)
     return One(lambda value, meter: holds(compared(one(value, meter), constant, meter)), left.weight + 1)
 
