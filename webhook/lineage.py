@@ -51,6 +51,9 @@ class Lineage:
 
 NO_OWNERS = Lineage()
 
+SOMETHING = OwnerReference(kind=GroupVersionKind("?", "", "?"), name="", uid="")
+"""A controller that is named in a way that cannot be read: there is one, and nothing describes it."""
+
 
 def controller_reference(obj: Json) -> OwnerReference | None:
     """The reference with `controller: true` of an object's metadata; a Node owner counts as none (mirror pods)."""
@@ -67,9 +70,9 @@ def controller_reference(obj: Json) -> OwnerReference | None:
 def _read(reference: JsonObject) -> OwnerReference | None:
     kind = kind_named(reference.get("apiVersion"), reference.get("kind"))
     name, uid = reference.get("name"), reference.get("uid")
-    if kind is None or kind.kind == "Node" or not isinstance(name, str) or not isinstance(uid, str):
-        return None
-    return OwnerReference(kind=kind, name=name, uid=uid)
+    if kind is None or not isinstance(name, str) or not isinstance(uid, str):
+        return SOMETHING
+    return None if kind.kind == "Node" and not kind.group else OwnerReference(kind=kind, name=name, uid=uid)
 
 
 def kind_named(api_version: Json, kind: Json) -> GroupVersionKind | None:

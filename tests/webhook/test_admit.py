@@ -255,3 +255,12 @@ def test_another_prefix_is_used_throughout() -> None:
     patch = orjson.loads(base64.b64decode(orjson.loads(found.body)["response"]["patch"]))
 
     assert all(key.startswith("stamps.example.com/") for operation in patch for key in operation["value"])
+
+
+@pytest.mark.parametrize("change", [{"uid": 77.0}, {"uid": None}, {"name": 3}, {"apiVersion": None}, {"kind": []}])
+def test_a_controller_that_cannot_be_read_is_one_all_the_same(change: dict[str, Any]) -> None:
+    """Such a pod is nobody's bare pod: nothing is written."""
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "1", "controller": True, **change}
+    review = pod_review(object={"metadata": {"name": "p", "ownerReferences": [reference]}, "spec": {"containers": []}})
+
+    assert "patch" not in answer(review, ())
