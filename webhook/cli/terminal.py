@@ -240,4 +240,5 @@ def progress(what: str) -> Iterator[Callable[[int, int | None], None]]:
     try:
         yield advance
     finally:
-        bar.stop()
+        if bar.live.is_started:  # stopping one that nobody saw would print an empty line
+            bar.stop()

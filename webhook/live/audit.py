@@ -15,7 +15,7 @@ from webhook.lineage import Lineage, controller_reference
 from webhook.live.membership import StampReader
 from webhook.live.owners import OwnerIndex
 from webhook.live.pods import devices_of
-from webhook.live.snapshot import Snapshot, kind_of, map_at, text_at
+from webhook.live.snapshot import Snapshot, kind_of, map_at, maps_at, text_at
 from webhook.stamps import IGNORE_KEY, Stamps, root_stamps
 
 FOLLOWS_COUNTS = frozenset({"gang-size", "gang-min", "gpu-total", "gang", "roles", "pods-total"})
@@ -122,12 +122,13 @@ class Auditor:
         if lineage.broken is not None:
             return _unchecked(pod, lineage.broken)
         wanted = self._reader.stamps(pod, devices_of(pod, self._index)) or Stamps()
-        return self._audited(pod, wanted, has_changed=self._has_changed(lineage), may_change=True)
+        has_changed = self._has_changed(lineage, text_at(pod, "metadata", "creationTimestamp"))
+        return self._audited(pod, wanted, has_changed=has_changed, may_change=True)
 
-    def _has_changed(self, lineage: Lineage) -> bool:
-        """Whether an owner's spec was changed after its creation: only then can a pod's numbers be of another time."""
+    def _has_changed(self, lineage: Lineage, since: str) -> bool:
+        """Whether an owner's spec was changed since: only then can a pod's numbers be of another time."""
         owners = (self._index.get(owner.uid) for owner in lineage.owners)
-        return any(owner is not None and _generation(owner) > 1 for owner in owners)
+        return any(owner is not None and _changed_after(owner, since) for owner in owners)
 
     def _verdict_on_root(self, obj: JsonObject, structure: Structure) -> Audited | Unchecked | None:
         mode = structure.definition.root_stamps
@@ -139,7 +140,8 @@ class Auditor:
             return _unchecked(obj, lineage.broken)
         now = root_stamps(structure, operation="UPDATE", owned=owned, lineage=lineage)
         if now is not None:
-            return self._audited(obj, now, has_changed=_generation(obj) > 1, may_change=True)
+            has_changed = _changed_after(obj, text_at(obj, "metadata", "creationTimestamp"))
+            return self._audited(obj, now, has_changed=has_changed, may_change=True)
         made = root_stamps(structure, operation="CREATE", owned=owned, lineage=lineage)
         return self._audited(obj, self._present_identity(obj, made or Stamps()), has_changed=False, may_change=False)
 
@@ -206,6 +208,14 @@ def _unchecked(obj: JsonObject, reason: str) -> Unchecked:
     )
 
 
-def _generation(obj: JsonObject) -> int:
+def _changed_after(obj: JsonObject, time: str) -> bool:
+    """Whether somebody wrote to an object's spec after an RFC 3339 time, as its managedFields tell.
+
+    The generation tells less (of a Deployment it grows with annotations too), and is all there is without them.
+    """
+    entries = maps_at(obj, "metadata", "managedFields")
+    times = [text_at(entry, "time") for entry in entries if "f:spec" in map_at(entry, "fieldsV1")]
+    if times:  # in whole seconds; of two who wrote in that very second, one was not the creator
+        return max(times) > time or (len(times) > 1 and max(times) == time)
     generation = map_at(obj, "metadata").get("generation")
-    return generation if isinstance(generation, int) else 1
+    return isinstance(generation, int) and generation > 1

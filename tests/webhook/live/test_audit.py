@@ -101,6 +101,26 @@ def test_a_number_from_before_a_scale_is_stale() -> None:
     assert findings(cluster)["train-leader-0-0-x"] == {"gang-size": "stale", "gpu-total": "stale", "role": "wrong"}
 
 
+@pytest.mark.parametrize(
+    "time, part, finding",
+    [
+        ("2026-01-02T00:00:00Z", "f:spec", "stale"),
+        ("2026-01-02T00:00:00Z", "f:metadata", "wrong"),
+        ("2026-01-01T00:00:00Z", "f:spec", "stale"),
+        ("2025-12-31T00:00:00Z", "f:metadata", "wrong"),
+    ],
+)
+def test_who_wrote_to_the_spec_last_is_in_its_managed_fields(time: str, part: str, finding: str) -> None:
+    """Annotations let a Deployment's generation grow; only a change of the spec after the pod explains its number."""
+    cluster = MadeUp()
+    jobset = stamped_jobset(cluster, generation=2)
+    created = {"manager": "kubectl", "time": "2026-01-01T00:00:00Z", "fieldsV1": {"f:spec": {}}}
+    jobset["metadata"]["managedFields"] = [created, {"manager": "someone", "time": time, "fieldsV1": {part: {}}}]
+    label(cluster.pods[0], "gang-size", "2")
+
+    assert findings(cluster) == {"train-leader-0-0-x": {"gang-size": finding}}
+
+
 def test_pods_of_a_changed_object_may_be_only_stale() -> None:
     """Which is what backfill leaves alone unless told otherwise."""
     cluster = MadeUp()
