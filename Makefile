@@ -75,6 +75,11 @@ test: setup ## Every test with the floor on coverage; with Go, what the cluster 
 cluster-tools: setup ## Build the control plane and the controllers that are missing (needs Go; minutes, once)
 	$(BIN)/python -m tests.cluster.tools build --budget-seconds $(BUDGET) --require control-plane,kwok,jobset
 
+.PHONY: docs
+docs: setup ## Write anew what follows from definitions and commands: pages, CRD, roles
+	$(BIN)/python -m tests.docs
+	$(BIN)/python -m tests.manifests.generated
+
 .PHONY: bench
 bench: setup ## Measure against a bare aiohttp echo
 	$(BIN)/python -m tests.bench
