@@ -264,6 +264,7 @@ def test_a_role_with_unknown_numbers_is_named_without_them() -> None:
     compiled = definition(children=[leaf("head"), leaf("worker")])
     obj = structure(compiled, head={"replicas": 1, "template": template(1)}, worker={"replicas": 4})
 
-    assert orjson.loads(
-        described_stamps(obj).annotations["roles"]
-    ) == [{"role": "head", "pods": 1, "gpus": 1}, {"role": "worker", "pods": 4}]
+    assert orjson.loads(described_stamps(obj).annotations["roles"]) == [
+        {"role": "head", "pods": 1, "gpus": 1},
+        {"role": "worker", "pods": 4},
+    ]
