@@ -34,7 +34,13 @@ class Burst:
 
 
 def create(
-    client: ApiClient, path: str, document: Callable[[int], Any], count: int, *, query: Mapping[str, str] | None = None
+    client: ApiClient,
+    path: str,
+    document: Callable[[int], Any],
+    count: int,
+    *,
+    senders: int = SENDERS,
+    query: Mapping[str, str] | None = None,
 ) -> Burst:
     """Create `document(0)`, … at `path`; ApiError or OSError of any of them ends it."""
     made: list[Any] = [None] * count
@@ -57,7 +63,7 @@ def create(
             seconds[number] = time.monotonic() - begun
 
     begun = time.monotonic()
-    threads = [threading.Thread(target=send) for _ in range(SENDERS)]
+    threads = [threading.Thread(target=send) for _ in range(senders)]
     for thread in threads:
         thread.start()
     for thread in threads:
