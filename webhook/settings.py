@@ -185,6 +185,10 @@ class Settings:
     owner_cache_size: int = option(20_000, whole(100, 10**7), CLUSTER, "Owners that are remembered.")
     owner_get_rate: float = option(100.0, number(1, 100_000), CLUSTER, "Owners a second that may be read, lastingly.")
     owner_get_burst: int = option(1500, whole(1, 10**6), CLUSTER, "Owners that may be read at once.")
+    workload_metrics: bool = switch(
+        CLUSTER,
+        "Export workloads and GPUs as metrics; the leader lists the metadata of running pods every minute.",
+    )
 
     @property
     def accelerator_policy(self) -> AcceleratorPolicy:

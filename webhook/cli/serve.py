@@ -213,6 +213,7 @@ def _upkeep(settings: Settings, access: Access, authority: bytes | None) -> Upke
         owner_cache_size=settings.owner_cache_size,
         owner_get_rate=settings.owner_get_rate,
         owner_get_burst=settings.owner_get_burst,
+        workload_metrics=settings.workload_metrics,
         own_certificates=settings.certificate_source == "cluster",
         serving_names=settings.serving_names,
         observe=settings.observe,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from catalog.definition import JsonObject
 from catalog.library import Catalog
+from webhook.cluster.census import WorkloadCensus
 from webhook.cluster.client import ApiError, ApiServer, ConnectionFault
 from webhook.cluster.discovery import Discovery, Resource
 from webhook.cluster.owners import ClusterOwners, fingerprint_number, readable_version, watched_kind
@@ -27,11 +28,19 @@ AGAIN = (1.0, 3.0, 9.0)
 
 
 class RootSink:
-    """Feeds one kind's objects, read at `version`, to the owner cache and to repair."""
+    """Feeds one kind's objects, read at `version`, to the owner cache, to repair, and to the census if there is one."""
 
     def __init__(
-        self, resource: Resource, version: str, owners: ClusterOwners, repair: Repair, catalog: Callable[[], Catalog]
+        self,
+        resource: Resource,
+        version: str,
+        owners: ClusterOwners,
+        repair: Repair,
+        catalog: Callable[[], Catalog],
+        *,
+        census: WorkloadCensus | None = None,
     ) -> None:
+        self._census = census
         self._resource = resource
         self._version = version
         self._owners = owners
@@ -43,20 +52,30 @@ class RootSink:
         """An object as it is now. Most news of it is of its status, which concerns nobody here."""
         kind, uid = watched_kind(obj, self._resource, self._version), obj["metadata"]["uid"]
         self._owners.seen(obj, kind, self._catalog())
+        if self._census is not None:
+            self._census.seen(obj, kind)
         before, self._known[uid] = self._known.get(uid), fingerprint_number(obj)
         if before != self._known[uid]:
             self._repair.consider(obj, kind)
 
     def gone(self, obj: JsonObject) -> None:
         """An object was deleted."""
-        self._known.pop(obj["metadata"]["uid"], None)
-        self._owners.gone(obj["metadata"]["uid"])
+        self._gone(obj["metadata"]["uid"])
 
     def listed(self, uids: frozenset[str]) -> None:
         """What a list no longer has is gone."""
         for uid in self._known.keys() - uids:
-            del self._known[uid]
-            self._owners.gone(uid)
+            self._gone(uid)
+
+    def _gone(self, uid: str) -> None:
+        self._known.pop(uid, None)
+        self._owners.gone(uid)
+        if self._census is not None:
+            self._census.gone(uid)
+
+    def knows(self, uid: str) -> bool:
+        """Whether the object is there as far as the watch has shown."""
+        return uid in self._known
 
 
 class RootWatches:
@@ -77,7 +96,10 @@ class RootWatches:
         supervision: Supervision,
         catalog: Callable[[], Catalog],
         on_kinds: Callable[[], None],
+        census: WorkloadCensus | None = None,
     ) -> None:
+        self._census = census
+        self._sinks: dict[str, RootSink] = {}
         self._server = server
         self._discovery = discovery
         self._owners = owners
@@ -96,6 +118,10 @@ class RootWatches:
         """Whether what a watch has shown of this kind is current."""
         watch = self._following.get((group, kind))
         return watch is not None and watch.is_current
+
+    def knows(self, uid: str) -> bool:
+        """Whether a root is there, as far as the watches have shown."""
+        return any(sink.knows(uid) for sink in self._sinks.values())
 
     def wake(self) -> None:
         """Definitions or served kinds may have changed."""
@@ -137,7 +163,8 @@ class RootWatches:
             self._stop(path)
         for path in wanted.keys() - self._running.keys():
             resource, version = wanted[path]
-            sink = RootSink(resource, version, self._owners, self._repair, self._catalog)
+            sink = RootSink(resource, version, self._owners, self._repair, self._catalog, census=self._census)
+            self._sinks[path] = sink
             watch = Watch(self._server, path, sink, self._metrics, self._supervision)
             self._running[path] = (watch, asyncio.create_task(self._supervision.keep(path, watch.run)))
         self._following = {
@@ -155,5 +182,6 @@ class RootWatches:
         return found
 
     def _stop(self, path: str) -> None:
+        self._sinks.pop(path, None)
         _, task = self._running.pop(path)
         task.cancel()

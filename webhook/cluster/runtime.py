@@ -15,6 +15,7 @@ from typing import Any, Self
 from catalog.definition import JsonObject
 from catalog.library import Catalog
 from certs.authority import KeyPair
+from webhook.cluster.census import WorkloadCensus
 from webhook.cluster.client import Access, ApiServer
 from webhook.cluster.configuration import Reach, webhook_configuration
 from webhook.cluster.discovery import Discovery
@@ -68,6 +69,7 @@ class Upkeep:
     authority: bytes | None = None
     ca_file: Path | None = None
     inject_ca_from: str | None = None
+    workload_metrics: bool = False
 
 
 class ClusterRuntime:
@@ -128,6 +130,9 @@ class ClusterRuntime:
             rate=upkeep.reconcile_rate,
             interval=upkeep.reconcile_interval,
         )
+        self._census = WorkloadCensus(
+            server, self._discovery, policy, metrics.workloads, supervision=self._supervision, catalog=self._catalog
+        )
         self._roots = RootWatches(
             server,
             self._discovery,
@@ -137,7 +142,9 @@ class ClusterRuntime:
             supervision=self._supervision,
             catalog=self._catalog,
             on_kinds=self._wake_registration,
+            census=self._census if upkeep.workload_metrics else None,
         )
+        self._census.exists = self._roots.knows
         self.owners.is_followed = self._roots.is_followed
         self._keys = Keys(server, self._secret_names(), self._tell)
         self._serving_secret = SecretWatch("tls", on_pair, self._keys.wake)
@@ -258,6 +265,8 @@ class ClusterRuntime:
             duties |= {"certificate": self._keys.keep, "bundle": self._republish}
         if not self._upkeep.observe:
             duties["repair"] = self._keep_stamps
+        if self._upkeep.workload_metrics:
+            duties["census"] = self._census.run
         async with asyncio.TaskGroup() as tasks:
             for what, work in duties.items():
                 tasks.create_task(self._supervision.keep(what, work))

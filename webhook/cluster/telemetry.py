@@ -2,6 +2,8 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from webhook.cluster.workload_metrics import WorkloadMetrics
+
 PREFIX = "workload_stamp"
 
 BROKEN = (
@@ -25,6 +27,8 @@ class ClusterMetrics:
     """Counters of one process; every label has a handful of values chosen in the code."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self.workloads = WorkloadMetrics()
+        registry.register(self.workloads)
         self.owner_lookups = Counter(
             f"{PREFIX}_owner_lookups", "Owners looked up, by where they were found.", ("result",), registry=registry
         )
