@@ -13,6 +13,8 @@ from catalog.definition import Json
 from catalog.expressions import Failure, IsolatedRequest, Outcome, Program
 from catalog.worker import MEMORY, ExpressionWorker, Quarantine, try_out
 
+pytestmark = pytest.mark.slow
+
 # Fine by itself; an object with a few hundred elements makes it run for hours.
 ENDLESS = "[.a[] as $w | .a[] as $x | .a[] as $y | .a[] as $z | select(false)] | length"
 MATCH = '.name | test("^wor")'

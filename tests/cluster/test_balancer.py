@@ -12,6 +12,8 @@ import pytest
 from tests.cluster.balancer import Backend, Balancer
 from tests.cluster.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 
 class Replica(ThreadingHTTPServer):
     """Serves its own port number on every path, but /readyz, which says what `is_ready` says."""

@@ -19,6 +19,8 @@ from catalog.expressions.isolated import (
 )
 from tests.catalog.expressions.random_expressions import values
 
+pytestmark = pytest.mark.slow
+
 
 def served(*requests: IsolatedRequest) -> list[bytes]:
     """The messages with which these requests are answered."""

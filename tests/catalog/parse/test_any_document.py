@@ -15,6 +15,8 @@ from catalog.parse.fields import objects
 from catalog.parse.problem import below
 from tests.catalog.parse.documents import complete, with_gang_fields
 
+pytestmark = pytest.mark.slow
+
 FIELD_NAMES = sorted({field.name for shape in objects() for field in shape.fields})
 TEXTS = st.text(max_size=6) | st.sampled_from([".a", ".a[]", "true", "run", "driver", "part", "", "\0", "\ud800"])
 JSON_VALUES = st.recursive(

@@ -13,6 +13,8 @@ from tests.webhook.polling import until
 from webhook.cluster.client import ApiServer
 from webhook.cluster.leader import Leadership, LeaseTerms
 
+pytestmark = pytest.mark.slow
+
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/stamps/leases/upkeep"
 
 

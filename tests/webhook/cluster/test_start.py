@@ -4,9 +4,13 @@ import json
 from http.client import HTTPConnection
 from pathlib import Path
 
+import pytest
+
 from tests.cluster.ports import free_port, healthy
 from tests.cluster.waiting import eventually
 from tests.cluster.webhook_replica import WebhookReplica
+
+pytestmark = pytest.mark.slow
 
 
 def test_without_an_api_server_a_replica_lives_and_is_not_ready(tmp_path: Path) -> None:
