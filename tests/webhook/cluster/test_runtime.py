@@ -22,6 +22,8 @@ from webhook.cluster.runtime import ClusterRuntime, Upkeep
 from webhook.definitions import DefinitionsInForce, Source
 from webhook.stamps import Policy
 
+pytestmark = pytest.mark.slow
+
 DEFINITIONS = COLLECTIONS[Source.RESOURCE][2]
 TEAM = "/api/v1/namespaces/team-a"
 PODS = f"{TEAM}/pods"
@@ -190,6 +192,21 @@ async def test_upkeep_gives_stamps_to_what_lacks_them(fake: FakeApiServer, open_
     assert waiting.keys().isdisjoint(fake.objects[f"{PODS}/bare"]["metadata"]["annotations"])
     assert fake.objects[f"{DEPLOYMENTS}/odd"]["metadata"]["labels"] == {"workload-stamp.io/ignore": "true"}
     assert fake.objects[f"{PODS.replace('team-a', 'team-b')}/bare"] == other
+
+
+async def test_upkeep_obeys_root_stamps(fake: FakeApiServer, open_room: Open) -> None:
+    """A kind whose objects are stamped at their creation only is never written to afterwards: it may roll out pods."""
+    fake.put(TEAM, {})
+    fake.kinds.append(("example.com", "v1", "Run", "runs", True))
+    fake.put(f"{DEFINITIONS}/runs", definition())
+    path = "/apis/example.com/v1/namespaces/team-a/runs/run"
+    run = fake.put(path, {"apiVersion": "example.com/v1", "kind": "Run", "spec": {}})
+    async with open_room() as room:
+        await until(lambda: fake.count("GET", "^/apis/example.com/v1/runs.*watch=true"))
+        sweeps = fake.count("GET", "^/api/v1/pods")
+        await until(lambda: room.leads and fake.count("GET", "^/api/v1/pods") >= sweeps + 3)
+
+    assert fake.objects[path] == run
 
 
 async def test_who_only_observes_writes_no_object(fake: FakeApiServer, open_room: Open) -> None:
