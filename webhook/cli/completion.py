@@ -15,9 +15,9 @@ def command(context: click.Context, shell: str) -> None:
     """Print the completion script of SHELL.
 
     \b
-    bash: eval "$(workload-stamp completion bash)"          in ~/.bashrc
-    zsh:  eval "$(workload-stamp completion zsh)"           in ~/.zshrc, after compinit
-    fish: workload-stamp completion fish | source           in ~/.config/fish/config.fish
+    bash, in ~/.bashrc:  eval "$(workload-stamp completion bash)"
+    zsh, in ~/.zshrc after compinit:  eval "$(workload-stamp completion zsh)"
+    fish, in ~/.config/fish/config.fish:  workload-stamp completion fish | source
     """  # noqa: D301 - click keeps the lines after this mark as they are
     completion = get_completion_class(shell)
     assert completion is not None, "click has all three"

@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -49,8 +49,33 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """How the help arranges the subcommands."""
 
 
+class ReaderGone(Exception):
+    """Whoever read our output has had enough of it, as `head` has."""
+
+
+@contextlib.contextmanager
+def _reader_may_go() -> Iterator[None]:
+    """Tell a closed pipe by an exception that click does not know: it would call that a failure."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise ReaderGone from None
+
+
 class LazyGroup(click.Group):
     """A group that loads a subcommand's module when it is needed: completion and help stay quick."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """The context, or the help or the version instead."""
+        with _reader_may_go():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand."""
+        with _reader_may_go():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """The subcommands in the order of the table."""
@@ -109,8 +134,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except click.Abort:
         sys.exit(130)
-    except BrokenPipeError:
-        _discard_output()  # the reader went away: nothing more to say, to nobody
+    except ReaderGone:
+        _discard_output()
         sys.exit(0)
     except OSError as error:
         _discard_output()
