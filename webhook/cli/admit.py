@@ -7,12 +7,12 @@ from typing import Any
 import click
 import orjson
 
-from catalog.definition import Json, JsonObject
+from catalog.definition import JsonObject
 from catalog.expressions import Outcome
 from webhook.admit import admit, decide, needs_lineage, pending_evaluations
 from webhook.cli.admission_text import Admitted, admission_lines
 from webhook.cli.failures import InputProblems
-from webhook.cli.manifests import Found, FoundObject, files_argument, objects_in, read_once
+from webhook.cli.manifests import Found, FoundObject, files_argument, is_review, objects_in, read_once, reviewed
 from webhook.cli.output import print_json, print_yaml
 from webhook.cli.terminal import print_lines
 from webhook.cli.workbench import Workbench, namespace_option, workbench_options
@@ -95,16 +95,9 @@ def _print(admitted: Sequence[Admitted], output: str, prefix: str) -> None:
 def _objects(found: Found) -> Iterator[JsonObject]:
     """The objects themselves; of an AdmissionReview, the one that it is about."""
     for each in found.objects:
-        obj: Json = each.value
-        if _is_review(each.value):
-            request = each.value.get("request")
-            obj = request.get("object") if isinstance(request, dict) else None
+        obj = reviewed(each.value)
         if isinstance(obj, dict):
             yield obj
-
-
-def _is_review(obj: JsonObject) -> bool:
-    return bool(obj["kind"] == "AdmissionReview")
 
 
 def _in_namespace(objects: Sequence[JsonObject], namespace: str) -> Iterator[JsonObject]:
@@ -128,7 +121,7 @@ def _reviews(found: Found, operation: str, namespace: str) -> tuple[list[Review]
 
 def _review(found: FoundObject, operation: str, namespace: str) -> Review:
     obj = found.value
-    if _is_review(obj):
+    if is_review(obj):
         return decode(orjson.dumps(obj))
     kind = kind_named(obj["apiVersion"], obj["kind"])
     assert kind is not None, "objects are read with apiVersion and kind"

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from catalog import load
 from catalog.definition import Definition, Expression, GroupVersionKind, Json
+from catalog.expressions import Program
 from catalog.library import CompiledDefinition
 from catalog.worker import ExpressionWorker, try_out
 from webhook.cli.manifests import STDIN, named, read
@@ -72,7 +73,7 @@ class _Trial:
         for source in CompiledDefinition(definition).sources:
             path = next((each.path for each in _expressions(definition) if each.text == source), "")
             if self._patience <= 0:
-                untried.append(path)
+                untried += [path] if _needs_trial(source) else []
             elif (fault := self._fault(source)) is not None:
                 yield load.LoadProblem(document.origin, document.line_of(path), f"{path}: {fault}")
         if untried:
@@ -87,6 +88,11 @@ class _Trial:
                 self._patience -= time.monotonic() - began
                 return overran[0]
         return None
+
+
+def _needs_trial(source: str) -> bool:
+    """Whether an expression is not known to end by its form."""
+    return Program.compile([source]).pending({}) is not None
 
 
 def _expressions(part: Any) -> Iterator[Expression]:

@@ -3,6 +3,7 @@
 Knows nothing of definitions, nor of what is done with the objects.
 """
 
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -78,6 +79,19 @@ def _unread(origin: str, why: str) -> load.Documents:
     return load.Documents((), (load.LoadProblem(origin, None, why),))
 
 
+def is_review(obj: JsonObject) -> bool:
+    """Whether an object is an AdmissionReview."""
+    return bool(obj["kind"] == "AdmissionReview")
+
+
+def reviewed(obj: JsonObject) -> Json:
+    """The object that an AdmissionReview is about, null where it is about none; any other object is meant itself."""
+    if not is_review(obj):
+        return obj
+    request = obj.get("request")
+    return request.get("object") if isinstance(request, dict) else None
+
+
 def named(path: str) -> str:
     """A path for messages."""
     return STDIN_NAME if path == STDIN else path
@@ -110,4 +124,4 @@ def _fault(value: Json) -> str | None:
 def _shown(value: Json) -> str:
     if isinstance(value, list):
         return "a list"
-    return f"the text {value[:40]!r}" if isinstance(value, str) else str(value)[:40]
+    return f"the text {value[:40]!r}" if isinstance(value, str) else json.dumps(value)[:40]

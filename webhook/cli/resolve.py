@@ -11,7 +11,7 @@ from catalog.status import statuses
 from catalog.structure import GangNumbers, Instance, Leaf, Structure, resolve
 from webhook.cli import terminal
 from webhook.cli.failures import InputProblems
-from webhook.cli.manifests import Found, FoundObject, files_argument, objects_in, read_once
+from webhook.cli.manifests import Found, files_argument, objects_in, read_once, reviewed
 from webhook.cli.output import amount, plain, print_json, print_yaml
 from webhook.cli.printable import printable
 from webhook.cli.structure_text import reasons, structure_tree, summary
@@ -62,8 +62,9 @@ class Resolved:
 def command(workbench: Workbench, files: tuple[str, ...], *, output: str, namespace: str) -> None:
     """Show what the objects in each FILE are: their roles, pods, GPUs, gangs and status.
 
-    A FILE is YAML or JSON with any number of objects, Lists among them; `-` is standard input. Numbers are those of
-    the workload when it runs as specified; a `?` is a number that the object alone does not tell, with the reason.
+    A FILE is YAML or JSON with any number of objects, Lists and AdmissionReviews among them; `-` is standard input.
+    Numbers are those of the workload when it runs as specified; a `?` is one that the object alone does not tell, with
+    the reason.
 
     Objects of kinds that no definition describes are named on standard error. The exit code is 1 when nothing could
     be shown, or when a FILE could not be read.
@@ -82,16 +83,17 @@ def _resolve_all(workbench: Workbench, found: Found, namespace: str) -> tuple[li
     resolved: list[Resolved] = []
     undescribed: list[str] = []
     for each in found.objects:
-        one = _resolve(workbench, each.value, namespace)
+        obj = reviewed(each.value)
+        one = _resolve(workbench, obj, namespace) if isinstance(obj, dict) else None
         if one is not None:
             resolved.append(one)
         else:
-            undescribed.append(f"{each.where}: {_named(each)} is of no described kind ({each.value['apiVersion']})")
+            undescribed.append(f"{each.where}: {_named(obj if isinstance(obj, dict) else each.value)}")
     return resolved, undescribed
 
 
 def _resolve(workbench: Workbench, obj: JsonObject, namespace: str) -> Resolved | None:
-    kind = kind_named(obj["apiVersion"], obj["kind"])
+    kind = kind_named(obj.get("apiVersion"), obj.get("kind"))
     compiled = workbench.catalog.find(kind) if kind is not None else None
     if compiled is None:
         return None
@@ -107,8 +109,9 @@ def _resolve(workbench: Workbench, obj: JsonObject, namespace: str) -> Resolved 
     return Resolved(structure=structure, statuses=found, owner=controller_reference(obj))
 
 
-def _named(found: FoundObject) -> str:
-    return f"{found.value['kind']} {_text(found.value, 'name') or _text(found.value, 'generateName')}".rstrip()
+def _named(obj: JsonObject) -> str:
+    name = _text(obj, "name") or _text(obj, "generateName")
+    return f"{obj.get('kind')} {name}".rstrip() + f" is of no described kind ({obj.get('apiVersion')})"
 
 
 def _text(obj: JsonObject, field: str) -> str:
