@@ -174,3 +174,16 @@ _SPECS = {
     "RayCluster": _ray_cluster,
     "RayJob": _ray_job,
 }
+
+
+HELD = {
+    "CronJob": ("Suspended", "Initializing"),
+    "Deployment": ("Suspended", "Running", "Initializing", "Degraded"),
+    "Job": ("Suspended", "Running", "Failed", "Completed", "Initializing"),
+    "JobSet": ("Suspended", "Running", "Failed", "Completed", "Initializing", "Degraded"),
+    "LeaderWorkerSet": ("Suspended", "Running", "Initializing", "Degraded"),
+    "MPIJob": ("Suspended", "Running", "Failed", "Completed", "Initializing"),
+    "PyTorchJob": ("Suspended", "Running", "Failed", "Completed", "Initializing"),
+    "RayJob": ("Suspended", "Running", "Failed", "Completed", "Initializing"),
+}
+"""Our statuses that `test_live_status` has seen a kind's real controller lead to; `docs/status.md` marks them."""

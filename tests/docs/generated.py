@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.docs import catalogue, language
+from tests.docs import catalogue, language, statuses
 from tests.docs.following import corrected
 from tests.docs.pages import DOCS
 
@@ -21,6 +21,7 @@ BLOCKS: Mapping[str, Mapping[str, Callable[[], str]]] = {
         "functions": language.functions,
         "refused": language.refused,
     },
+    "status.md": {"kinds": statuses.kinds},
 }
 """Page → name of a block → what writes it."""
 
