@@ -145,7 +145,7 @@ class _Backfill:
 
 def _report(found: Audit, left: Left, done: Done, *, dry_run: bool, output: str) -> None:
     if output != "text":
-        print_document(_document(found, left, done, dry_run=dry_run), output)
+        print_document(document(found, left, done, dry_run=dry_run), output)
         return
     verb = "would be stamped" if dry_run else "stamped"
     click.echo(f"{several(done.results['stamped'], 'object')} {verb}, of {found.looked_at} looked at")
@@ -165,7 +165,8 @@ def _report(found: Audit, left: Left, done: Done, *, dry_run: bool, output: str)
         click.echo(f"failed: {failure}", err=True)
 
 
-def _document(found: Audit, left: Left, done: Done, *, dry_run: bool) -> JsonObject:
+def document(found: Audit, left: Left, done: Done, *, dry_run: bool) -> JsonObject:
+    """What was done and what not, for programs."""
     return {
         "apiVersion": API_VERSION,
         "kind": "Backfill",

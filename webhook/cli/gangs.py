@@ -13,7 +13,7 @@ from webhook.cli.gang_text import groups_sentence, lack_sentence, size_text, sta
 from webhook.cli.output import print_document, several
 from webhook.cli.terminal import Column
 from webhook.live.description import GangView, gang_view
-from webhook.live.documents import gang_document, listed
+from webhook.live.documents import absent_gangs_document, gang_document, listed
 from webhook.live.gangs import GangState
 from webhook.live.scheduler_groups import scheduler_groups
 from webhook.live.workloads import LiveWorkload
@@ -70,7 +70,7 @@ def command(connection: Connection, *, incomplete: bool, output: str) -> None:
             _print(shown, with_namespace=not session.namespace)
         else:
             items = [gang_document(row.view, row.workload) for row in shown if row.view is not None]
-            absent = [_absent(row) for row in shown if row.view is None]
+            absent = [absent_gangs_document(row.workload, row.count, row.size) for row in shown if row.view is None]
             print_document(listed("GangList", items, snapshot.unread, withoutPods=absent), output)
         session.tell(snapshot.unread)
         if not shown and output == "table":
@@ -88,20 +88,6 @@ def _without_pods(workload: LiveWorkload) -> list[Row]:
     sizes = {each.size for each in asked}
     size = sizes.pop() if len(sizes) == 1 else None
     return [Row(workload=workload, view=None, count=missing, size=size)] if missing > 0 else []
-
-
-def _absent(row: Row) -> dict[str, object]:
-    reference = row.workload.reference
-    return {
-        "workload": {
-            "group": reference.group,
-            "kind": reference.kind,
-            "namespace": reference.namespace,
-            "name": reference.name,
-        },
-        "gangs": row.count,
-        "size": row.size,
-    }
 
 
 def _print(rows: Sequence[Row], *, with_namespace: bool) -> None:

@@ -172,22 +172,26 @@ def event_document(event: JsonObject) -> JsonObject:
     }
 
 
+def absent_gangs_document(workload: LiveWorkload, count: int, size: int | None) -> JsonObject:
+    """Gangs of a workload that have no pod yet, as `gangs` shows them."""
+    return {"workload": _reference(workload), "gangs": count, "size": size}
+
+
+def _reference(workload: LiveWorkload) -> JsonObject:
+    reference = workload.reference
+    return {
+        "group": reference.group,
+        "kind": reference.kind,
+        "namespace": reference.namespace,
+        "name": reference.name,
+    }
+
+
 def gang_document(view: GangView, workload: LiveWorkload | None = None) -> JsonObject:
     """One gang as `gangs` shows it; in a description, without its workload."""
     gang, lack = view.gang, view.lack
-    named: JsonObject = {}
-    if workload is not None:
-        reference = workload.reference
-        named = {
-            "workload": {
-                "group": reference.group,
-                "kind": reference.kind,
-                "namespace": reference.namespace,
-                "name": reference.name,
-            }
-        }
     return {
-        **named,
+        **({"workload": _reference(workload)} if workload is not None else {}),
         "gang": gang.id,
         "size": gang.size,
         "minimum": gang.minimum,
