@@ -13,8 +13,8 @@ from catalog.status import statuses
 from catalog.structure import resolve
 from webhook.cluster.client import ApiError, ApiServer, ConnectionFault
 from webhook.cluster.discovery import Discovery, Resource
-from webhook.cluster.owners import readable_version, watched_kind
 from webhook.cluster.supervision import Supervision
+from webhook.cluster.views import readable_version, watched_kind
 from webhook.cluster.workload_metrics import WorkloadMetrics
 from webhook.live.census import Fact, RunningPod, census, fact_of
 from webhook.live.headline import headline

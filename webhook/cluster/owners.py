@@ -1,38 +1,26 @@
-"""Owners in a cluster: followed hop by hop, remembered by uid, read when missed.
+"""Owners in a cluster: followed hop by hop, from what is remembered, read when missed.
 
 An owner that is remembered costs no I/O. One that is not is read once, however many pods wait for it, under a rate
 limit and within the admission's own deadline; whatever goes wrong is a reason, never an exception.
-What is remembered is believed as long as a watch of its kind would have told of a change, else for a few seconds.
-Only what admissions need is remembered: the next owner, and the resolved structure of a described object.
 """
 
 import asyncio
-import re
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from catalog.definition import GroupVersionKind, JsonObject
 from catalog.expressions import Outcome
 from catalog.library import NOTHING_ISOLATED, Catalog, CompiledDefinition
-from catalog.structure import Structure, resolve
+from catalog.structure import Structure
 from webhook.cluster.client import ApiError, ApiServer, ConnectionFault
-from webhook.cluster.discovery import Discovery, Resource
+from webhook.cluster.discovery import Discovery
+from webhook.cluster.owner_cache import OwnerCache, Remembered, definition_of
 from webhook.cluster.rates import TokenBucket
 from webhook.cluster.supervision import Supervision
 from webhook.cluster.telemetry import ClusterMetrics
+from webhook.cluster.views import readable_version
 from webhook.isolation import Isolated
-from webhook.lineage import (
-    MAX_OWNERS,
-    Lineage,
-    Owner,
-    OwnerReference,
-    controller_reference,
-    kind_named,
-    next_owner,
-)
-from webhook.stamps import Policy
+from webhook.lineage import MAX_OWNERS, Lineage, Owner, OwnerReference, next_owner
 
 READ_TIMEOUT = 10.0
 """Seconds for one read: longer than any admission waits, so that the next one finds it remembered."""
@@ -43,39 +31,8 @@ MOST_READS = 64
 FORBIDDEN_FOR = 2.0
 """Seconds for which a kind that we may not read is not asked for again; a new framework's rights come within them."""
 
-STALE_FOR = 5.0
-"""Seconds after a review of an update during which an owner is read anew unless the watch has seen it."""
-
-BELIEVED_FOR = 5.0
-"""Seconds for which a described object is believed that no watch follows."""
-
-PASSED_THROUGH_BELIEVED_FOR = 60.0
-"""The same for an object of which only the owner is asked: it changes when it is adopted, if ever."""
-
 ANSWER_RESERVE = 0.1
 """Seconds of an admission's time that are kept from waiting for owners, so that there is an answer with a reason."""
-
-_READS_STATUS = re.compile(r"(?<![\w\]])\.status\b|\[\s*\"status\"\s*\]")
-
-
-@dataclass(slots=True, kw_only=True)
-class Remembered:
-    """One owner: where it points, and its structure when its kind is described.
-
-    `read_at` and `stale_since` are event-loop times, `version` its resource version where that is a number.
-    """
-
-    kind: GroupVersionKind
-    namespace: str
-    name: str
-    uid: str
-    next: OwnerReference | None
-    compiled: CompiledDefinition | None
-    structure: Structure | None
-    fingerprint: tuple[object, ...]
-    version: int
-    read_at: float
-    stale_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,42 +43,32 @@ class Broken:
     sentence: str
 
 
-def nothing_followed(_group: str, _kind: str) -> bool:
-    """For who has no watches."""
-    return False
-
-
 class ClusterOwners:
-    """Follows owners through the cache and the API server; an `OwnerSource`, and a sink for watches of root kinds."""
+    """Follows owners through the cache and the API server: an `OwnerSource`. `cache` is the watches' to feed."""
 
     def __init__(
         self,
         server: ApiServer,
         discovery: Discovery,
-        policy: Policy,
+        cache: OwnerCache,
         isolated: Isolated,
         metrics: ClusterMetrics,
         *,
         supervision: Supervision,
-        cache_size: int,
         rate: float,
         burst: int,
     ) -> None:
         self._server = server
         self._discovery = discovery
-        self._policy = policy
         self._isolated = isolated
         self._metrics = metrics
         self._supervision = supervision
-        self._cache_size = cache_size
         self._loop = asyncio.get_running_loop()
         self._bucket = TokenBucket(rate, burst, self._loop.time())
         self._turns = asyncio.Semaphore(MOST_READS)
-        self._owners: OrderedDict[str, Remembered] = OrderedDict()
         self._reading: dict[tuple[str, str, OwnerReference], asyncio.Task[Remembered | Broken]] = {}
         self._forbidden: dict[tuple[str, str], float] = {}
-        self.is_followed: Callable[[str, str], bool] = nothing_followed
-        metrics.owners_remembered.set_function(lambda: len(self._owners))
+        self.cache = cache
 
     async def lineage(self, obj: JsonObject, namespace: str, catalog: Catalog, deadline: float) -> Lineage:
         """The owners of `obj`, nearest first, known before `deadline` (event-loop time, seconds)."""
@@ -131,7 +78,7 @@ class ClusterOwners:
         while reference is not None:
             if reference.uid in seen or len(owners) >= MAX_OWNERS:
                 return self._broken(owners, _no_way_up(reference, seen))
-            remembered = self._remembered(reference, namespace, catalog)
+            remembered = self.cache.find(reference, namespace, catalog)
             found = remembered or await self._read_in_time(reference, namespace, catalog, deadline - ANSWER_RESERVE)
             if isinstance(found, Broken):
                 return self._broken(owners, found)
@@ -145,32 +92,6 @@ class ClusterOwners:
     def _broken(self, owners: list[Owner], broken: Broken) -> Lineage:
         self._metrics.lineages_broken.labels(broken.reason).inc()
         return Lineage(owners=tuple(owners), broken=broken.sentence)
-
-    def _remembered(self, reference: OwnerReference, namespace: str, catalog: Catalog) -> Remembered | None:
-        """The owner from the cache, when it is what the reference means and can be believed."""
-        found = self._owners.get(reference.uid)
-        result = "missed" if found is None else self._doubt(found, reference, namespace, catalog) or "remembered"
-        self._metrics.owner_lookups.labels(result).inc()
-        if result != "remembered":
-            return None
-        self._owners.move_to_end(reference.uid)
-        return found
-
-    def _doubt(self, found: Remembered, reference: OwnerReference, namespace: str, catalog: Catalog) -> str | None:
-        """Why what is remembered does not do, None when it does."""
-        if (found.kind.group, found.kind.kind) != (reference.kind.group, reference.kind.kind):
-            return "missed"
-        if found.name != reference.name or found.namespace not in ("", namespace):
-            return "missed"  # a reference is user input: who knows a uid must not be taken into another namespace
-        if found.compiled is not _definition(catalog, found.kind):
-            return "redefined"
-        now = self._loop.time()
-        if found.stale_since is not None and now < found.stale_since + STALE_FOR:
-            return "stale"
-        if found.compiled is not None and self.is_followed(found.kind.group, found.kind.kind):
-            return None
-        believed_for = PASSED_THROUGH_BELIEVED_FOR if found.compiled is None else BELIEVED_FOR
-        return None if now < found.read_at + believed_for else "aged"
 
     async def _read_in_time(
         self, reference: OwnerReference, namespace: str, catalog: Catalog, deadline: float
@@ -227,7 +148,7 @@ class ClusterOwners:
         resource = await self._discovery.find(reference.kind.group, reference.kind.kind)
         if resource is None:
             return Broken("not-served", f"owner {_named(reference)} is of a kind that is not served")
-        compiled = _definition(catalog, reference.kind)
+        compiled = definition_of(catalog, reference.kind)
         version = readable_version(resource, reference.kind, compiled)
         path = resource.path(namespace, reference.name, version)
         obj = await self._server.get(path, metadata_only=compiled is None)
@@ -243,46 +164,7 @@ class ClusterOwners:
         request = compiled.structure.pending(obj) if compiled is not None else None
         if compiled is not None and request is not None:
             isolated = await self._isolated(compiled, request)
-        return self._keep(obj, kind, compiled, isolated)
-
-    def _keep(
-        self,
-        obj: JsonObject,
-        kind: GroupVersionKind,
-        compiled: CompiledDefinition | None,
-        isolated: Mapping[str, Outcome],
-    ) -> Remembered:
-        """Remember an object as it was shown; the newer one of two views of it stays."""
-        metadata = obj["metadata"]
-        before, version = self._owners.get(metadata["uid"]), _version(obj)
-        if before is not None and before.compiled is compiled and before.version > version:
-            return before  # a read that was overtaken by the watch
-        structure = None
-        if compiled is not None:
-            structure = resolve(
-                compiled, obj, self._policy.accelerators, namespace=metadata.get("namespace", ""), isolated=isolated
-            )
-        fingerprint = _fingerprint(obj, compiled)
-        unchanged = before is not None and before.fingerprint == fingerprint
-        remembered = Remembered(
-            kind=kind,
-            namespace=metadata.get("namespace", ""),
-            name=metadata["name"],
-            uid=metadata["uid"],
-            next=controller_reference(obj),
-            compiled=compiled,
-            structure=structure,
-            fingerprint=fingerprint,
-            version=version,
-            read_at=self._loop.time(),
-            # A read may come before the update that was reviewed is stored.
-            stale_since=before.stale_since if before is not None and unchanged else None,
-        )
-        self._owners[remembered.uid] = remembered
-        self._owners.move_to_end(remembered.uid)
-        while len(self._owners) > self._cache_size:
-            self._owners.popitem(last=False)
-        return remembered
+        return self.cache.keep(obj, kind, compiled, isolated)
 
     def _api_fault(self, reference: OwnerReference, error: ApiError) -> Broken:
         if error.code == 404:
@@ -295,86 +177,11 @@ class ClusterOwners:
 
     def updated(self, structure: Structure) -> None:
         """A review changes this object: until the watch has seen it, it is read anew when needed."""
-        found = self._owners.get(structure.uid)
-        if found is not None and found.structure is not None and differs(found.structure, structure):
-            found.stale_since = self._loop.time()
-
-    def seen(self, obj: JsonObject, kind: GroupVersionKind, catalog: Catalog) -> bool:
-        """A watch shows a described object as it is now; whether anything that matters has changed since last time."""
-        metadata = obj.get("metadata") or {}
-        uid, compiled = metadata.get("uid"), _definition(catalog, kind)
-        if not uid or compiled is None:
-            return False
-        found = self._owners.get(uid)
-        if found is not None and found.compiled is compiled and found.fingerprint == _fingerprint(obj, compiled):
-            found.version = max(found.version, _version(obj))
-            return False
-        if found is not None and found.stale_since is not None:
-            self._metrics.watch_lag_seconds.observe(self._loop.time() - found.stale_since)
-        if compiled.structure.pending(obj) is not None:
-            self.gone(uid)  # read through, where waiting for another process is possible
-        else:
-            self._keep(obj, kind, compiled, NOTHING_ISOLATED)
-        return True
-
-    def gone(self, uid: str) -> None:
-        """Forget an owner."""
-        self._owners.pop(uid, None)
-
-    @property
-    def remembered(self) -> int:
-        """Owners in the cache."""
-        return len(self._owners)
-
-
-def _definition(catalog: Catalog, kind: GroupVersionKind) -> CompiledDefinition | None:
-    """The definition through which an owner is read: none for a pod that owns pods (contract, section 2)."""
-    return None if kind.kind == "Pod" and not kind.group else catalog.find(kind)
-
-
-def readable_version(resource: Resource, kind: GroupVersionKind, compiled: CompiledDefinition | None) -> str:
-    """The version to read at: the definition's where it is served, else the reference's, else the preferred one."""
-    wanted = (compiled.definition.describes.version if compiled is not None else "", kind.version)
-    return next((version for version in wanted if version in resource.versions), resource.version)
+        self.cache.updated(structure)
 
 
 def _owner(found: Remembered) -> Owner:
     return Owner(kind=found.kind, namespace=found.namespace, name=found.name, uid=found.uid, structure=found.structure)
-
-
-def _fingerprint(obj: JsonObject, compiled: CompiledDefinition | None) -> tuple[object, ...]:
-    """What of an object changes whenever its structure or its owner may: status updates leave it as it is."""
-    metadata = obj.get("metadata") or {}
-    generation = metadata.get("generation")
-    if generation is None or (compiled is not None and _reads_status(compiled.structure.sources)):
-        generation = metadata.get("resourceVersion")
-    return generation, controller_reference(obj), _texts(metadata, "labels"), _texts(metadata, "annotations")
-
-
-def fingerprint_number(obj: JsonObject) -> int:
-    """A number that differs whenever the specification, the owner, a label or an annotation does."""
-    return hash(_fingerprint(obj, None))
-
-
-def _texts(metadata: JsonObject, field: str) -> tuple[tuple[str, str], ...]:
-    found = metadata.get(field) or {}
-    return tuple(sorted((str(key), str(value)) for key, value in found.items() if _may_matter(key)))
-
-
-def _may_matter(key: str) -> bool:
-    return not key.startswith(("kubectl.kubernetes.io/", "deployment.kubernetes.io/"))
-
-
-@lru_cache(maxsize=1024)
-def _reads_status(sources: tuple[str, ...]) -> bool:
-    """Whether an expression may read the status, which changes without the generation."""
-    return any(_READS_STATUS.search(source) for source in sources)
-
-
-def _version(obj: JsonObject) -> int:
-    """The resource version, which orders views of one object (Kubernetes 1.35, KEP-5504); 0 when it is no number."""
-    text = str((obj.get("metadata") or {}).get("resourceVersion", ""))
-    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _named(reference: OwnerReference) -> str:
@@ -385,14 +192,3 @@ def _no_way_up(reference: OwnerReference, seen: set[str]) -> Broken:
     if reference.uid in seen:
         return Broken("cycle", f"owner {_named(reference)} owns itself in a circle")
     return Broken("depth", f"more than {MAX_OWNERS} owners")
-
-
-def differs(one: Structure, other: Structure) -> bool:
-    """Whether two structures of one object would stamp its pods differently."""
-    return (one.leaves, one.gangs, one.gang_fault) != (other.leaves, other.gangs, other.gang_fault)
-
-
-def watched_kind(obj: JsonObject, resource: Resource, version: str) -> GroupVersionKind:
-    """The kind of an object of a list that was read at `version`; items carry no apiVersion of their own."""
-    named = kind_named(obj.get("apiVersion"), obj.get("kind"))
-    return named or GroupVersionKind(resource.group, version, resource.kind)

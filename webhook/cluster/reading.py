@@ -12,7 +12,7 @@ from catalog.definition import GroupVersionKind, JsonObject
 from catalog.library import Catalog, CompiledDefinition, leaves
 from webhook.cluster.client import ApiError, ApiServer, ConnectionFault
 from webhook.cluster.discovery import Discovery, Resource
-from webhook.cluster.owners import readable_version
+from webhook.cluster.views import readable_version
 from webhook.lineage import MAX_OWNERS, OwnerReference, controller_reference, next_owner
 from webhook.live.scheduler_groups import GROUP_KIND, SCHEDULERS
 from webhook.live.snapshot import Snapshot, Unread, kind_of, map_at, text_at

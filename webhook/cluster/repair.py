@@ -17,10 +17,11 @@ from webhook.admit import POD, must_be_left_alone_object
 from webhook.cluster.application import apply_stamps, is_due
 from webhook.cluster.client import BREATH, ApiError, ApiServer, ConnectionFault
 from webhook.cluster.discovery import Discovery, Resource
-from webhook.cluster.owners import ClusterOwners, readable_version, watched_kind
+from webhook.cluster.owners import ClusterOwners
 from webhook.cluster.supervision import Supervision
 from webhook.cluster.telemetry import ClusterMetrics
 from webhook.cluster.unstamped import Unstamped
+from webhook.cluster.views import readable_version, watched_kind
 from webhook.isolation import Isolated
 from webhook.lineage import NO_OWNERS, controller_reference
 from webhook.patch import PatchRefused

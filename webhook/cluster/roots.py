@@ -8,10 +8,11 @@ from catalog.library import Catalog
 from webhook.cluster.census import WorkloadCensus
 from webhook.cluster.client import ApiError, ApiServer, ConnectionFault
 from webhook.cluster.discovery import Discovery, Resource
-from webhook.cluster.owners import ClusterOwners, fingerprint_number, readable_version, watched_kind
+from webhook.cluster.owner_cache import OwnerCache
 from webhook.cluster.repair import Repair
 from webhook.cluster.supervision import Supervision
 from webhook.cluster.telemetry import ClusterMetrics
+from webhook.cluster.views import fingerprint_number, readable_version, watched_kind
 from webhook.cluster.watches import Watch
 
 REDISCOVER = 60.0
@@ -34,7 +35,7 @@ class RootSink:
         self,
         resource: Resource,
         version: str,
-        owners: ClusterOwners,
+        owners: OwnerCache,
         repair: Repair,
         catalog: Callable[[], Catalog],
         *,
@@ -89,7 +90,7 @@ class RootWatches:
         self,
         server: ApiServer,
         discovery: Discovery,
-        owners: ClusterOwners,
+        owners: OwnerCache,
         repair: Repair,
         metrics: ClusterMetrics,
         *,

@@ -22,6 +22,7 @@ from webhook.cluster.discovery import Discovery
 from webhook.cluster.keys import Keys, SecretNames, SecretWatch
 from webhook.cluster.leader import Leadership, LeaseTerms
 from webhook.cluster.namespaces import Namespaces
+from webhook.cluster.owner_cache import OwnerCache
 from webhook.cluster.owners import ClusterOwners
 from webhook.cluster.registration import COLLECTION as CONFIGURATIONS
 from webhook.cluster.registration import FIELD_SELECTOR, Mode, Presence, Registration
@@ -105,14 +106,14 @@ class ClusterRuntime:
         self._discovery = Discovery(server)
         self._presence = Presence(self._presence_changed)
         self._namespaces = Namespaces(upkeep.namespace, upkeep.excluded_namespaces, policy.prefix, opt_in=upkeep.opt_in)
+        owner_cache = OwnerCache(policy, metrics, upkeep.owner_cache_size)
         self.owners = ClusterOwners(
             server,
             self._discovery,
-            policy,
+            owner_cache,
             isolated,
             metrics,
             supervision=self._supervision,
-            cache_size=upkeep.owner_cache_size,
             rate=upkeep.owner_get_rate,
             burst=upkeep.owner_get_burst,
         )
@@ -136,7 +137,7 @@ class ClusterRuntime:
         self._roots = RootWatches(
             server,
             self._discovery,
-            self.owners,
+            owner_cache,
             self._repair,
             metrics,
             supervision=self._supervision,
@@ -145,7 +146,7 @@ class ClusterRuntime:
             census=self._census if upkeep.workload_metrics else None,
         )
         self._census.exists = self._roots.knows
-        self.owners.is_followed = self._roots.is_followed
+        owner_cache.is_followed = self._roots.is_followed
         self._keys = Keys(server, self._secret_names(), self._tell)
         self._serving_secret = SecretWatch("tls", on_pair, self._keys.wake)
         self._authority_secret = SecretWatch("ca", lambda _: None, self._keys.wake)

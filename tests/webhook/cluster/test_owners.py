@@ -16,9 +16,10 @@ from catalog.structure import resolve
 from tests.webhook.cluster.conftest import Witness
 from tests.webhook.cluster.fake_api_server import FakeApiServer
 from tests.webhook.polling import until
-from webhook.cluster import owners as owners_module
+from webhook.cluster import owner_cache
 from webhook.cluster.client import ApiServer
 from webhook.cluster.discovery import Discovery
+from webhook.cluster.owner_cache import OwnerCache
 from webhook.cluster.owners import ClusterOwners
 from webhook.cluster.rates import TokenBucket
 from webhook.lineage import Lineage, kind_named
@@ -69,15 +70,15 @@ async def nothing_isolated(*_: object) -> dict[str, Any]:
 def make(server: ApiServer, witness: Witness) -> Callable[..., ClusterOwners]:
     """`make(rate=…, burst=…, cache_size=…)`: an owner source of the fake API server."""
 
-    def owners(**limits: Any) -> ClusterOwners:
+    def owners(*, cache_size: int = 100, **limits: Any) -> ClusterOwners:
         return ClusterOwners(
             server,
             Discovery(server),
-            Policy(),
+            OwnerCache(Policy(), witness.metrics, cache_size),
             nothing_isolated,
             witness.metrics,
             supervision=witness.supervision,
-            **{"cache_size": 100, "rate": 1000.0, "burst": 1000, **limits},
+            **{"rate": 1000.0, "burst": 1000, **limits},
         )
 
     return owners
@@ -87,7 +88,7 @@ def make(server: ApiServer, witness: Witness) -> Callable[..., ClusterOwners]:
 async def owners(make: Callable[..., ClusterOwners]) -> ClusterOwners:
     """One whose watches would tell of every change."""
     owners = make()
-    owners.is_followed = lambda _group, _kind: True
+    owners.cache.is_followed = lambda _group, _kind: True
     return owners
 
 
@@ -301,14 +302,14 @@ async def test_the_cache_is_bounded(fake: FakeApiServer, make: Callable[..., Clu
     for number in range(25):
         await lineage(owners, pod_of(fake.put(f"{JOB}-{number}", job())))
 
-    assert owners.remembered == 10
+    assert len(owners.cache) == 10
 
 
 def shown(owners: ClusterOwners, obj: dict[str, Any]) -> bool:
     """What a watch does with an object."""
     kind = kind_named(obj["apiVersion"], obj["kind"])
     assert kind is not None
-    return owners.seen(obj, kind, CATALOG)
+    return owners.cache.seen(obj, kind, CATALOG)
 
 
 def gang_size(found: Lineage) -> object:
@@ -373,7 +374,7 @@ async def test_without_a_watch_an_owner_is_believed_for_a_moment(
     fake: FakeApiServer, make: Callable[..., ClusterOwners], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kind that may be got but not watched: a wrong number is worse than a read."""
-    monkeypatch.setattr(owners_module, "BELIEVED_FOR", 0.2)
+    monkeypatch.setattr(owner_cache, "BELIEVED_FOR", 0.2)
     owners = make()
     pod = pod_of(fake.put(JOB, job(2)))
     assert gang_size(await lineage(owners, pod)) == 2
