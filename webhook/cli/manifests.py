@@ -15,6 +15,9 @@ import orjson
 from catalog import load
 from catalog.definition import Json, JsonObject
 
+LARGEST = 64 << 20
+"""Bytes of one file: some thousand workloads, as `kubectl get -A -o json` prints them."""
+
 STDIN = "-"
 STDIN_NAME = "standard input"
 
@@ -61,7 +64,7 @@ def objects_in(paths: Sequence[str]) -> Found:
     return Found(tuple(objects), tuple(problems))
 
 
-def read(path: str, limit: int = load.LARGEST_MANIFESTS) -> load.Documents:
+def read(path: str, limit: int = LARGEST) -> load.Documents:
     """The documents of a file, or of standard input for `-`, of at most `limit` bytes; what can't be is a problem."""
     if path != STDIN:
         if Path(path).is_dir():

@@ -17,8 +17,8 @@ from webhook import version
 from webhook.admission import Admission, OwnerSource
 from webhook.cli.definitions_folder import follow_folder, load_folder, packaged_definitions
 from webhook.cli.failures import InputProblems
+from webhook.cli.manifests import objects_in
 from webhook.cli.option_sections import SectionedCommand, SectionedOption
-from webhook.cli.workbench import read_documents
 from webhook.cluster.client import Access, ConnectionFault
 from webhook.cluster.runtime import ClusterRuntime, Upkeep
 from webhook.cluster.telemetry import ClusterMetrics
@@ -191,7 +191,10 @@ def _standalone_owners(settings: Settings, policy: Policy, logger: Logger) -> Ow
     if settings.owners is None:
         logger.warning("no cluster", reason="owners can't be read; give --kubeconfig, or --owners for a try")
         return NoOwnersKnown()
-    return DocumentOwners((obj for _, obj in read_documents([str(settings.owners)])), policy)
+    found = objects_in([str(settings.owners)])
+    if found.problems:
+        raise SettingsError(tuple(f"--owners: {problem}" for problem in found.problems))
+    return DocumentOwners((each.value for each in found.objects), policy)
 
 
 def _upkeep(settings: Settings, access: Access, authority: bytes | None) -> Upkeep:

@@ -1,7 +1,7 @@
 """What the commands that need no cluster share: the catalogue, the policy, and expressions evaluated apart."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,12 +9,11 @@ from typing import Any, TypeVar
 import click
 
 from catalog import load
-from catalog.definition import Definition, JsonObject
-from catalog.expressions import IsolatedRequest, Outcome
+from catalog.definition import Definition
+from catalog.expressions import Failure, IsolatedRequest, Outcome
 from catalog.library import Catalog, CompiledDefinition
-from catalog.worker import ExpressionWorker
+from catalog.worker import ExpressionWorker, Quarantine
 from webhook.cli.failures import InputProblems
-from webhook.cli.manifests import objects_in
 from webhook.options import subdomain
 from webhook.settings import Settings, SettingsError
 from webhook.stamps import Policy
@@ -34,10 +33,16 @@ class Workbench:
     catalog: Catalog
     policy: Policy
     worker: ExpressionWorker
+    quarantine: Quarantine = field(default_factory=Quarantine)
 
     def evaluate(self, request: IsolatedRequest) -> Mapping[str, Outcome]:
-        """Evaluate expressions in their own process, waiting for the outcome."""
-        return self.worker.evaluate_blocking(request, ISOLATED_SECONDS)
+        """Evaluate expressions in their own process, waiting for the outcome; not again when one has overrun."""
+        known = self.quarantine.reason(request.sources)
+        if known is not None:
+            return dict.fromkeys(request.sources, Failure(f"not evaluated again: {known}"))
+        outcomes = self.worker.evaluate_blocking(request, ISOLATED_SECONDS)
+        self.quarantine.observe(request.sources, outcomes.values())
+        return outcomes
 
 
 def catalog_with(definitions: Sequence[Path]) -> Catalog:
@@ -150,11 +155,3 @@ def workbench_options(command: Command) -> Command:
     ):
         with_workbench = option(with_workbench)
     return with_workbench  # type: ignore[return-value]
-
-
-def read_documents(paths: Sequence[str]) -> list[tuple[str, JsonObject]]:
-    """Every object in the files, each with where it stands. Raises InputProblems when one is none."""
-    found = objects_in(paths)
-    if found.problems:
-        raise InputProblems(found.problems)
-    return [(each.where, each.value) for each in found.objects]

@@ -191,6 +191,7 @@ def test_every_wrong_setting_is_told_at_once() -> None:
         (("--self-signed", "--definitions-dir", "/none"), "/none: is no directory"),
         (("--self-signed", "--client-ca", "/none"), "--client-ca: /none can't be read"),
         (("--self-signed", "--kubeconfig", "/none"), "/none: cannot be read"),
+        (("--self-signed", "--owners", "/none"), "--owners: /none: cannot be read"),
         (("--self-signed", "extra"), "Got unexpected extra argument (extra)"),
     ],
 )
