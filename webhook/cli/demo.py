@@ -26,6 +26,7 @@ from webhook.cli.terminal import Column, print_lines, table
 from webhook.patch import apply
 
 START_SECONDS = 20.0
+ANSWER_SECONDS = 10.0
 STOP_SECONDS = 10.0
 GPUS = 4
 PREFIX = "workload-stamp.io/"
@@ -41,7 +42,12 @@ def command() -> None:
     it what an API server would send for a JobSet of one leader and two workers with four GPUs each, shows what they
     were stamped with, and stops it. Needs no cluster and leaves nothing behind.
     """
-    asyncio.run(_demo())
+    try:
+        asyncio.run(_demo())
+    except TimeoutError:
+        raise InputProblems(("the webhook did not answer, or did not stop, in time",)) from None
+    except aiohttp.ClientError as error:
+        raise InputProblems((f"the webhook could not be asked: {error}",)) from None
 
 
 async def _demo() -> None:
@@ -113,7 +119,7 @@ async def _admit(url: str, resource: str, obj: JsonObject) -> tuple[str, JsonObj
     trust.check_hostname = False
     trust.verify_mode = ssl.CERT_NONE  # the certificate was made a moment ago, by the process that we started
     async with (
-        aiohttp.ClientSession() as session,
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS)) as session,
         session.post(f"{url}?timeout=3s", json=_review(resource, obj), ssl=trust) as response,
     ):
         response.raise_for_status()
