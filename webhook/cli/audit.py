@@ -31,7 +31,7 @@ COLUMNS = (
 
 
 @click.command("audit")
-@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table")
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
 @cluster_options
 def command(connection: Connection, output: str) -> int:
     """Compare the stamps of pods and workloads with what they should be now.

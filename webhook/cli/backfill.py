@@ -35,7 +35,7 @@ class Done:
 @click.option("--dry-run", is_flag=True, help="Have the API server check every change, and store none.")
 @click.option("--rate", type=click.FloatRange(0.1, 1000), default=20, show_default=True, help="Objects a second.")
 @click.option("--stale", is_flag=True, help="Also bring pods up to date that carry what was true at their creation.")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", help="How to print.")
 @cluster_options
 def command(connection: Connection, *, dry_run: bool, rate: float, stale: bool, output: str) -> int:
     """Write missing and wrong stamps onto pods and workloads that exist, by server-side apply, nothing but our keys.

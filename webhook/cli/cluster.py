@@ -19,6 +19,7 @@ from catalog.parse import DefinitionError, parse
 from catalog.worker import ExpressionWorker
 from webhook.cli import terminal
 from webhook.cli.failures import InputProblems
+from webhook.cli.printable import printable
 from webhook.cli.workbench import ISOLATED_SECONDS, policy_of
 from webhook.cluster.client import Access, ApiError, ApiServer, ConnectionFault
 from webhook.cluster.discovery import Discovery, Resource
@@ -113,7 +114,7 @@ class Session:
     def tell(self, unread: Iterable[Unread]) -> None:
         """Say on standard error what could not be shown, one line a reason."""
         for note in [*self.notes, *_sentences(unread, self.place)]:
-            click.echo(note, err=True)
+            click.echo(printable(note), err=True)
 
 
 def _sentences(unread: Iterable[Unread], place: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ REDRAW = 2.0
 @click.option("-w", "--watch", is_flag=True, help="Redraw every two seconds until interrupted.")
 @click.option("--topology", multiple=True, metavar="LABEL", help="Node labels to sum by [default: those of topology].")
 @click.option("--all-pods", is_flag=True, help=f"List every pod, not {PODS_SHOWN} of an instance.")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text")
+@click.option("-o", "--output", type=click.Choice(["text", "json", "yaml"]), default="text", help="How to print.")
 @cluster_options
 def command(
     connection: Connection,

@@ -14,6 +14,7 @@ from webhook.cli.gang_text import gang_sentence
 from webhook.cli.get import roles_text
 from webhook.cli.one_workload import time_of
 from webhook.cli.output import amount, several
+from webhook.cli.printable import printable
 from webhook.cli.terminal import Column
 from webhook.live.description import ComponentView, Description, InstanceView, Place, gpus_of
 from webhook.live.documents import event_document
@@ -224,7 +225,7 @@ def _status(description: Description, room: int | None, now: datetime) -> Iterat
     yield Text()
     yield terminal.heading("Status")
     words = ", ".join(status.value for status in description.workload.statuses)
-    native = f"; the framework says {description.phase}" if description.phase else ""
+    native = f"; the framework says {printable(description.phase)}" if description.phase else ""
     if description.workload.obj is None:
         native = "; its object could not be read"
     yield Text(f"{INDENT}{words}{native}")

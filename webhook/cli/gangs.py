@@ -44,7 +44,7 @@ class Row:
 
 @click.command("gangs")
 @click.option("--incomplete", is_flag=True, help="Only gangs that are not whole.")
-@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table")
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
 @cluster_options
 def command(connection: Connection, *, incomplete: bool, output: str) -> None:
     """Show each gang: its size, pods present, on nodes and running; what it lacks, and whether there is room for it.

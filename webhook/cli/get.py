@@ -66,7 +66,13 @@ class Found:
 @click.option("-l", "--selector", metavar="SELECTOR", help="Only workloads whose objects have these labels.")
 @click.option("--status", "statuses", multiple=True, metavar="STATUS,…", help="Only in one of these: running,failed.")
 @click.option("--sort-by", type=click.Choice(list(SORTS)), help="What to sort by [default: namespace, kind, name].")
-@click.option("-o", "--output", type=click.Choice(["table", "wide", "json", "yaml", "name"]), default="table")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
+    default="table",
+    help="How to print.",
+)
 @cluster_options
 def command(
     connection: Connection,

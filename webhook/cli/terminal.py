@@ -109,12 +109,18 @@ def print_tree(tree: Tree) -> None:
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[Text | str]], room: int | None) -> list[Text]:
     """The lines of a table, header first, none wider than `room`; empty columns are left out."""
-    cells = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
+    cells = [[_safe(cell) for cell in row] for row in rows]
     kept = [index for index, _ in enumerate(columns) if any(row[index].plain for row in cells)]
     widths = _fitted(columns, cells, kept, room)
     header = [Text(column.title, style="bold") for column in columns]
     header = [cut(title, widths.get(index, 0)) for index, title in enumerate(header)]
     return [_line(columns, line, widths) for line in (header, *cells)]
+
+
+def _safe(cell: Text | str) -> Text:
+    """A cell that steers no terminal: messages in a cluster are anybody's."""
+    text = cell if isinstance(cell, Text) else Text(cell)
+    return text if text.plain.isprintable() else Text(printable(text.plain), style=text.style)
 
 
 def _fitted(

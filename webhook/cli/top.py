@@ -22,7 +22,7 @@ TABLES: tuple[By, ...] = ("namespace", "kind", "workload", "node")
 
 @click.command("top")
 @click.argument("by", type=click.Choice(TABLES), default="namespace")
-@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table")
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", help="How to print.")
 @cluster_options
 def command(connection: Connection, by: By, output: str) -> None:
     """Show GPUs by namespace, kind, workload or node.

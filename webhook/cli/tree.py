@@ -23,7 +23,7 @@ FOLDED = 12
 @click.command("tree")
 @click.argument("target", nargs=-1, required=True, metavar="KIND/NAME")
 @click.option("--all-pods", is_flag=True, help=f"List every pod, not {FOLDED} of a parent.")
-@click.option("-o", "--output", type=click.Choice(["tree", "json", "yaml"]), default="tree")
+@click.option("-o", "--output", type=click.Choice(["tree", "json", "yaml"]), default="tree", help="How to print.")
 @cluster_options
 def command(connection: Connection, target: tuple[str, ...], *, all_pods: bool, output: str) -> None:
     """Show who owns whom, from the topmost object that is read down to the pods; the workload is marked."""
