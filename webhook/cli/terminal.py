@@ -1,4 +1,4 @@
-"""How live views look to people: tables that fit the terminal, colours of statuses, ages, and progress that waits.
+"""How views look to people: tables that fit the terminal, colours of statuses, ages, and progress that waits.
 
 A table that is not looked at (a pipe) is never cut. On a terminal, columns give way in a fixed order: long texts first,
 then whole columns that are least missed. Knows nothing of clusters.
