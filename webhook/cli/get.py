@@ -158,11 +158,12 @@ def _print_table(shown: Sequence[LiveWorkload], *, wide: bool, with_namespace: b
     now = terminal.now()
     first = 0 if with_namespace else 1
     columns = (*COLUMNS[first:], *(WIDE_COLUMNS if wide else ()))
-    rows = [(*_row(each, now)[first:], *(_wide_row(each) if wide else ())) for each in shown]
+    rows = [(*table_row(each, now)[first:], *(_wide_row(each) if wide else ())) for each in shown]
     terminal.print_table(columns, rows)
 
 
-def _row(workload: LiveWorkload, now: datetime) -> tuple[Text | str, ...]:
+def table_row(workload: LiveWorkload, now: datetime) -> tuple[Text | str, ...]:
+    """The cells of one workload, for `COLUMNS`."""
     reference = workload.reference
     return (
         reference.namespace,

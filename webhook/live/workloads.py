@@ -121,11 +121,11 @@ def _tops(
     tops: dict[WorkloadReference, JsonObject] = {}
     parts: list[JsonObject] = []
     for obj in snapshot.objects:
-        structure = index.structure(obj)
-        if structure is None:
+        compiled = index.definition(obj)
+        if compiled is None:
             continue
-        if structure.definition.spawns_workloads or _is_top(structure, obj, index):
-            tops[reference_of(structure)] = obj
+        if compiled.definition.spawns_workloads or _is_top(obj, index):
+            tops[reference_of(obj)] = obj
         else:
             parts.append(obj)
     for pod, live in zip(snapshot.pods, pods, strict=True):
@@ -134,16 +134,17 @@ def _tops(
     return tops, tuple(parts)
 
 
-def _is_top(structure: Structure, obj: JsonObject, index: OwnerIndex) -> bool:
+def _is_top(obj: JsonObject, index: OwnerIndex) -> bool:
     """Whether no described object above is the workload; where one above could not be read, there is one."""
     lineage = index.lineage(obj)
-    return lineage.broken is None and topmost_first((structure, *lineage.described))[0] is structure
+    return lineage.broken is None and not topmost_first(lineage.described)
 
 
-def reference_of(structure: Structure) -> WorkloadReference:
+def reference_of(obj: JsonObject) -> WorkloadReference:
     """The reference to a described object."""
-    kind = structure.kind
-    return WorkloadReference(kind.group, kind.kind, structure.namespace, structure.name, structure.uid)
+    kind, metadata = kind_of(obj), obj["metadata"]
+    namespace, name, uid = (text_at(metadata, field) for field in ("namespace", "name", "uid"))
+    return WorkloadReference(kind.group, kind.kind, namespace, name, uid)
 
 
 def _pod_reference(pod: JsonObject) -> WorkloadReference:
