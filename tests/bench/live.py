@@ -66,7 +66,7 @@ def cluster(pods: int, *, stamped: bool) -> MadeUp:
 
 
 def _managed() -> dict[str, Any]:
-    fields = {f'k:{{"name":"{each["name"]}"}}': {".": {}, "f:name": {}, "f:value": {}} for each in ENV}
+    fields: dict[str, Any] = {f'k:{{"name":"{each["name"]}"}}': {".": {}, "f:name": {}, "f:value": {}} for each in ENV}
     return {"manager": "kube-controller-manager", "fieldsV1": {"f:spec": {"f:containers": {"f:env": fields}}}}
 
 
