@@ -147,7 +147,7 @@ def _pod_row(pod: LivePod, depth: str, now: datetime, *, with_gang: bool, id_: s
 
 def _first_sentence(text: str) -> str:
     """What a scheduler says in its first sentence: the others are about claims and preemption."""
-    return " ".join(text.split()).partition(". ")[0]
+    return " ".join(text.split()).partition(". ")[0].removesuffix(".")
 
 
 _PHASE_STYLES = {
