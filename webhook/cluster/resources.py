@@ -60,12 +60,17 @@ class DefinitionResources:
         return self._unfinished == 0
 
     def seen(self, obj: JsonObject) -> None:
-        """A definition as it is now; a change of its status alone is none of ours."""
+        """A definition as it is now.
+
+        A status that changed alone is judged again: it may be an answer of ours that another has overtaken.
+        """
         uid = obj["metadata"]["uid"]
         before = self._newest.get(uid)
         self._newest[uid] = obj
         if before is None or _content(before) != _content(obj):
             self._take(uid, obj)
+        elif before.get("status") != obj.get("status"):
+            self._on_change()
 
     def gone(self, obj: JsonObject) -> None:
         """A definition was deleted."""

@@ -98,7 +98,7 @@ async def test_a_replica_sets_itself_up(fake: FakeApiServer, open_room: Open) ->
         await until(lambda: CONFIGURATION in fake.objects)
         assert room.pairs
         assert room.runtime.fault() is None
-        assert room.witness.metric("registered") == 1
+        await until(lambda: room.witness.metric("registered") == 1)
 
 
 async def test_without_an_api_server_it_waits(fake: FakeApiServer, open_room: Open) -> None:
