@@ -75,6 +75,14 @@ def test_a_user_of_one_namespace_sees_it_and_is_told_what_not(kubectl: Kubectl, 
         assert "Traceback" not in looked.err
 
 
+def test_who_may_read_nothing_is_told_in_one_line(admin: LiveCommand, control_plane: ControlPlane, job: str) -> None:
+    """Nothing is not shown as if there were nothing."""
+    for place, named in ((("-A",), "all namespaces"), (("-n", job), f"namespace {job}")):
+        line = one_line(admin("get", *place, "--as", "nobody"))
+
+        assert line == f"{control_plane.url}: pods and workloads may not be listed in {named}"
+
+
 def test_who_may_not_read_an_object_sees_its_pods_by_their_stamps(
     kubectl: Kubectl, admin: LiveCommand, job: str
 ) -> None:

@@ -24,7 +24,7 @@ from webhook.cli.workbench import ISOLATED_SECONDS, policy_of
 from webhook.cluster.client import Access, ApiError, ApiServer, ConnectionFault
 from webhook.cluster.discovery import Discovery, Resource
 from webhook.cluster.kubeconfig import is_in_cluster
-from webhook.cluster.reading import KindKey, Progress, Reader, Unauthorised, Wanted
+from webhook.cluster.reading import POD, KindKey, Progress, Reader, Unauthorised, Wanted
 from webhook.cluster.resources import COLLECTIONS
 from webhook.definitions import Source
 from webhook.live.nodes import Node, nodes_with
@@ -320,21 +320,28 @@ def _age(document: JsonObject) -> tuple[str, str]:
     return text_at(document, "metadata", "creationTimestamp"), text_at(document, "metadata", "name")
 
 
-async def nodes_with_all_pods(session: Session, snapshot: Snapshot) -> tuple[Node, ...] | None:
+async def nodes_with_all_pods(session: Session, snapshot: Snapshot, found: Inventory) -> tuple[Node, ...] | None:
     """The nodes with everything that is on them, whatever namespace we look at; None where that may not be read."""
     if snapshot.nodes is None:
         return None
-    pods: Sequence[JsonObject] = snapshot.pods
+    pods = found.pods
     if session.namespace:
-        wanted = Wanted(kinds=frozenset(), owners=False)
-        everywhere = await session.reader().snapshot(wanted)
+        everywhere = await session.reader().snapshot(Wanted(kinds=frozenset(), owners=False))
         if everywhere.unread:
             return None
-        pods = everywhere.pods
-    live = live_pods(pods, session.index(Snapshot()))
-    return nodes_with(snapshot.nodes, live, session.policy.accelerators)
+        pods = live_pods(everywhere.pods, session.index(Snapshot()))
+    return nodes_with(snapshot.nodes, pods, session.policy.accelerators)
 
 
 async def read_everything(session: Session, *, nodes: bool = False, groups: bool = False) -> Snapshot:
     """Every described object and every pod of the namespaces that we look at."""
-    return await session.reader().snapshot(Wanted(namespace=session.namespace, nodes=nodes, groups=groups))
+    return await read(session, Wanted(namespace=session.namespace, nodes=nodes, groups=groups))
+
+
+async def read(session: Session, wanted: Wanted) -> Snapshot:
+    """What is wanted, as far as it may be read. Raises InputProblems when nothing of it may."""
+    snapshot = await session.reader().snapshot(wanted)
+    refused = {(each.group, each.kind): each.reason for each in snapshot.unread}
+    if POD in refused and not snapshot.objects and len(refused) > 1:
+        raise InputProblems((f"{session.server.host}: pods and workloads {refused[POD]} in {session.place}",))
+    return snapshot

@@ -70,7 +70,11 @@ async def _look(session: Session, target: Sequence[str], topology: Sequence[str]
     if found.workload is None:
         raise InputProblems((f"{_title(found.obj)} belongs to no workload that could be read",))
     lacking = any(not gang.is_whole for gang in found.workload.gangs)
-    nodes = await nodes_with_all_pods(session, found.snapshot) if lacking else _nodes_with_own_pods(session, found)
+    nodes = (
+        await nodes_with_all_pods(session, found.snapshot, found.inventory)
+        if lacking
+        else _nodes_with_own_pods(session, found)
+    )
     description = describe(
         found.workload, found.inventory.index, nodes, scheduler_groups(found.snapshot.groups), topology
     )

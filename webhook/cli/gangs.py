@@ -55,8 +55,8 @@ def command(connection: Connection, *, incomplete: bool, output: str) -> None:
 
     async def show(session: Session) -> None:
         snapshot = await read_everything(session, nodes=True, groups=True)
-        workloads = session.inventory(snapshot).workloads
-        nodes = await nodes_with_all_pods(session, snapshot)
+        found = session.inventory(snapshot)
+        workloads, nodes = found.workloads, await nodes_with_all_pods(session, snapshot, found)
         groups = scheduler_groups(snapshot.groups)
         rows = [
             Row(workload=workload, view=gang_view(gang, nodes, groups))

@@ -11,7 +11,7 @@ from rich.text import Text
 from catalog.definition import Status
 from catalog.structure import Unknown
 from webhook.cli import terminal
-from webhook.cli.cluster import Connection, Session, cluster_options, run
+from webhook.cli.cluster import Connection, Session, cluster_options, read, run
 from webhook.cli.failures import InputProblems
 from webhook.cli.output import UNKNOWN, amount, print_document, several
 from webhook.cli.terminal import Column
@@ -91,10 +91,10 @@ def command(
     """
     wanted = _statuses(statuses)
 
-    async def read(session: Session) -> tuple[Session, Found]:
+    async def find(session: Session) -> tuple[Session, Found]:
         return session, await _find(session, kind, selector)
 
-    session, found = run(connection, read)
+    session, found = run(connection, find)
     shown = [each for each in found.workloads if not wanted or wanted & {each.status, *each.statuses}]
     if sort_by is not None:
         shown.sort(key=SORTS[sort_by])
@@ -119,7 +119,7 @@ async def _find(session: Session, word: str, selector: str | None) -> Found:
     reader = session.reader()
     key = None if word.lower() == ALL else session.kind(word)[0]
     kinds = frozenset(reader.described) if key is None else reader.with_parts((key,))
-    snapshot = await reader.snapshot(Wanted(namespace=session.namespace, kinds=kinds))
+    snapshot = await read(session, Wanted(namespace=session.namespace, kinds=kinds))
     selected = None
     if selector:
         selected = await reader.selected({key} if key else {*kinds, ("", "Pod")}, session.namespace, selector)
