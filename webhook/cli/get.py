@@ -1,8 +1,10 @@
 """`workload-stamp get`: what is running, one row a workload, whichever framework it is of."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import click
@@ -160,6 +162,18 @@ def _print_table(shown: Sequence[LiveWorkload], *, wide: bool, with_namespace: b
     columns = (*COLUMNS[first:], *(WIDE_COLUMNS if wide else ()))
     rows = [(*table_row(each, now)[first:], *(_wide_row(each) if wide else ())) for each in shown]
     terminal.print_table(columns, rows)
+    if terminal.is_looked_at() and len(shown) > 1:
+        terminal.print_lines([Text(in_short(shown), style="dim")])
+
+
+def in_short(workloads: Sequence[LiveWorkload]) -> str:
+    """How many there are in which state, and the GPUs of all: for who can't count three hundred rows."""
+    counts = Counter(each.status for each in workloads)
+    states = ", ".join(f"{counts[status]} {status.value.lower()}" for status in Status if counts[status])
+    running = sum((each.gpus_running for each in workloads), Decimal(0))
+    asked = [each.gpus_asked for each in workloads if each.asks and not isinstance(each.gpus_asked, Unknown)]
+    gpus = f" · {amount(running)}/{amount(sum(asked, Decimal(0)))} GPUs running" if running or any(asked) else ""
+    return f"{several(len(workloads), 'workload')}: {states}{gpus}"
 
 
 def table_row(workload: LiveWorkload, now: datetime) -> tuple[Text | str, ...]:

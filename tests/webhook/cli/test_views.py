@@ -11,7 +11,7 @@ from webhook.cli import terminal
 from webhook.cli.audit import summary
 from webhook.cli.description_text import View, lines
 from webhook.cli.gang_text import gang_sentence, lack_sentence, size_text
-from webhook.cli.get import gangs_text, gpus_text, roles_text, table_row
+from webhook.cli.get import gangs_text, gpus_text, in_short, roles_text, table_row
 from webhook.live.audit import audit
 from webhook.live.description import GangView, describe, gang_view
 from webhook.live.nodes import nodes_with
@@ -64,6 +64,16 @@ def test_a_row_has_everything_at_a_glance() -> None:
         "0/1 of 3",
         "5m",
     ]
+
+
+def test_three_hundred_workloads_in_short() -> None:
+    """How many there are in which state, and the GPUs of all."""
+    cluster = a_waiting_jobset()
+    for number in range(300):
+        status = {"conditions": [condition("Suspended")]}
+        cluster.add("Job", f"j-{number}", {"suspend": True, "template": template(1)}, status=status)
+
+    assert in_short(cluster.inventory().workloads) == ("301 workloads: 300 suspended, 1 degraded · 16/24 GPUs running")
 
 
 def test_a_description_tells_it_all() -> None:
