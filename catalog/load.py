@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 import yaml
 
 from catalog.definition import Definition, Json
-from catalog.parse import DefinitionError, parse
+from catalog.parse import KINDS, DefinitionError, parse
 
 LARGEST_DEFINITIONS = 1 << 20
 """Bytes of one file of definitions; etcd keeps no object of more than 1.5 MiB either."""
@@ -26,6 +26,8 @@ LARGEST_MANIFESTS = 16 << 20
 """Bytes of one file of manifests or reviews: more than two AdmissionReviews of the largest size."""
 
 _PACKAGED = "catalog/definitions"
+_GROUPS = frozenset(version.partition("/")[0] for version, _ in KINDS)
+_KIND_NAMES = frozenset(kind for _, kind in KINDS)
 
 SUFFIXES = (".yaml", ".yml", ".json")
 """What the names of files in a folder of definitions end in; other files are not read."""
@@ -105,7 +107,7 @@ def directory_documents(path: Path) -> Documents:
     """The objects in a folder of definitions, not yet parsed; for who parses them one by one."""
     if not path.is_dir():
         return Documents((), (LoadProblem(str(path), None, "is no directory"),))
-    parts = [documents_of_file(each, LARGEST_DEFINITIONS) for each in _files(path, set())]
+    parts = [without_others(documents_of_file(each, LARGEST_DEFINITIONS)) for each in _files(path, set())]
     return Documents(
         tuple(document for part in parts for document in part.documents),
         tuple(problem for part in parts for problem in part.problems),
@@ -140,6 +142,21 @@ def as_yaml(values: Iterable[Json]) -> str:
     return yaml.safe_dump_all(values, sort_keys=False, allow_unicode=True, width=120)
 
 
+def without_others(found: Documents) -> Documents:
+    """Without objects of other groups than definitions are of: a file may hold the ClusterRole that goes with one.
+
+    What looks like a definition and is none stays, to be complained about.
+    """
+    return Documents(tuple(each for each in found.documents if not _is_another_object(each.value)), found.problems)
+
+
+def _is_another_object(value: Json) -> bool:
+    version, kind = (value.get("apiVersion"), value.get("kind")) if isinstance(value, dict) else (None, None)
+    if not isinstance(version, str) or not isinstance(kind, str) or not version or not kind:
+        return False
+    return version.partition("/")[0] not in _GROUPS and kind not in _KIND_NAMES
+
+
 def definition_in(document: Document) -> tuple[Definition | None, tuple[LoadProblem, ...]]:
     """The definition that a document is, or else its problems, as a person goes through the file."""
     try:
@@ -151,7 +168,7 @@ def definition_in(document: Document) -> tuple[Definition | None, tuple[LoadProb
 
 
 def _parsed(found: Documents) -> Loaded:
-    parts = [definition_in(document) for document in found.documents]
+    parts = [definition_in(document) for document in without_others(found).documents]
     return Loaded(
         tuple(definition for definition, _ in parts if definition is not None),
         (*found.problems, *(problem for _, problems in parts for problem in problems)),

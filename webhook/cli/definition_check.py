@@ -51,7 +51,7 @@ def checked(paths: Sequence[str]) -> Report:
 def _documents(path: str) -> load.Documents:
     if path != STDIN and Path(path).is_dir():
         return load.directory_documents(Path(path))
-    return read(path, load.LARGEST_DEFINITIONS)
+    return load.without_others(read(path, load.LARGEST_DEFINITIONS))
 
 
 class _Trial:

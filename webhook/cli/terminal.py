@@ -181,9 +181,17 @@ def cut(text: Text, wide: int, where: Literal["end", "middle"] = "end") -> Text:
         shortened = text.copy()
         shortened.truncate(wide, overflow="ellipsis")
         return shortened
-    head = (wide - 1) // 2
-    tail = wide - 1 - head
+    head = _fitting(text.plain, (wide - 1) // 2)
+    tail = _fitting(text.plain[::-1], wide - 1 - (wide - 1) // 2)
     return text[:head] + Text("…", style=text.style) + text[len(text) - tail :]
+
+
+def _fitting(characters: str, wide: int) -> int:
+    """How many of the characters fit into so many cells; some take two."""
+    count = len(characters[:wide])
+    while cell_len(characters[:count]) > wide:
+        count -= 1
+    return count
 
 
 def wrapped(text: Text, room: int | None, indent: int = 0) -> Iterator[Text]:

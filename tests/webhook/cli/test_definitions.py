@@ -81,11 +81,23 @@ def test_an_empty_folder_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_a_manifest_is_no_definition(tmp_path: Path) -> None:
-    """Another kind is told, with the kinds that would be right."""
+    """A file may hold what goes with a definition; one that holds nothing else is told so."""
     path = write(tmp_path, "a.yaml", "apiVersion: v1\nkind: Service\n")
     ended = run("definitions", "validate", path)
     assert ended.code == 1
-    assert ended.err.startswith(f'{path}:2: kind: is no kind of definition, found "Service", write WorkloadDefinition')
+    assert ended.err == f"{path}: there is no definition in it\n"
+
+
+@pytest.mark.parametrize(
+    "kind, remedy", [("WorkloadDefinitoin", "write WorkloadDefinition"), ("Karta", "write run.ai/v1alpha1")]
+)
+def test_what_looks_like_a_definition_is_judged_as_one(tmp_path: Path, kind: str, remedy: str) -> None:
+    """Another kind of our group, and our kind of another group, are told with what would be right."""
+    path = write(tmp_path, "a.yaml", f"apiVersion: workload-stamp.io/v1alpha1\nkind: {kind}\n")
+    ended = run("definitions", "validate", path)
+    assert ended.code == 1
+    assert f"{path}:" in ended.err
+    assert remedy in ended.err
 
 
 @pytest.mark.parametrize(
