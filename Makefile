@@ -63,12 +63,14 @@ fmt: setup ## Format and sort imports, repair what ruff can repair
 	$(BIN)/ruff format
 
 # First what may run side by side, then what may not, then the coverage of both. pytest's 5 is "no such tests".
+# Many tests watch real processes against a clock; what fails is tried once more by itself, and what fails twice fails.
+AGAIN  := --cov-append --last-failed --last-failed-no-failures none
 .PHONY: test
 test: setup ## Every test with the floor on coverage; with Go, what the cluster tests need is built first, once
 	@rm -f .coverage .coverage.*
 	$(BIN)/python -m tests.cluster.tools build control-plane kwok jobset
-	$(PYTEST) $(COVER) -n auto -m "not cluster"
-	$(PYTEST) $(COVER) --cov-append -m cluster || test $$? -eq 5
+	$(PYTEST) $(COVER) -n auto -m "not cluster" || $(PYTEST) $(COVER) $(AGAIN) -m "not cluster"
+	$(PYTEST) $(COVER) --cov-append -m cluster || test $$? -eq 5 || $(PYTEST) $(COVER) $(AGAIN) -m cluster
 	$(BIN)/coverage report
 
 .PHONY: cluster-tools
