@@ -177,21 +177,12 @@ def cut(text: Text, wide: int, where: Literal["end", "middle"] = "end") -> Text:
     """`text` in at most `wide` cells, with `…` for what is left out; names keep both ends, which tell them apart."""
     if cell_len(text.plain) <= wide:
         return text
-    if where == "end" or wide < 5:
-        shortened = text.copy()
-        shortened.truncate(wide, overflow="ellipsis")
-        return shortened
-    head = _fitting(text.plain, (wide - 1) // 2)
-    tail = _fitting(text.plain[::-1], wide - 1 - (wide - 1) // 2)
-    return text[:head] + Text("…", style=text.style) + text[len(text) - tail :]
-
-
-def _fitting(characters: str, wide: int) -> int:
-    """How many of the characters fit into so many cells; some take two."""
-    count = len(characters[:wide])
-    while cell_len(characters[:count]) > wide:
-        count -= 1
-    return count
+    for kept in range(min(len(text), wide) - 1, -1, -1):  # wide characters take two cells, some take none
+        head = kept if where == "end" or wide < 5 else (kept + 1) // 2
+        shortened = text[:head] + Text("…", style=text.style) + text[len(text) - (kept - head) :]
+        if cell_len(shortened.plain) <= wide:
+            return shortened
+    return Text()
 
 
 def wrapped(text: Text, room: int | None, indent: int = 0) -> Iterator[Text]:
