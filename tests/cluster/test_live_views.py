@@ -130,17 +130,27 @@ def test_top_adds_up_to_what_the_nodes_gave_away(
         seconds=SECONDS,
     )
 
-    held = [gpus_of(pod) for pod in kubectl.json("get", "pods", "-A")["items"] if holds(pod)]
+    def looked_at() -> tuple[int, dict[str, Any], str] | None:
+        """What pods hold, every table, and the text; None when another test's pods came or went meanwhile."""
+        before = held(kubectl)
+        tables = {by: live.json("top", by, "-A") for by in ("namespace", "kind", "workload", "node")}
+        text = live.text("top", "-A")
+        return (before, tables, text) if held(kubectl) == before else None
+
+    placed, tables, text = eventually(looked_at, what="a quiet cluster", seconds=SECONDS)
     nodes = kubectl.json("get", "nodes")["items"]
     allocatable = sum(int(node["status"]["allocatable"]["nvidia.com/gpu"]) for node in nodes)
-    for by in ("namespace", "kind", "workload", "node"):
-        document = live.json("top", by, "-A")
-        assert document["total"]["placed"] == sum(row["placed"] for row in document["items"]) == sum(held), by
-        assert document["nodes"]["allocatable"] == allocatable
-        assert document["nodes"]["free"] == allocatable - sum(held)
-    mine = next(row for row in live.json("top", "-A")["items"] if row["namespace"] == namespace)
+    for by, table in tables.items():
+        assert table["total"]["placed"] == sum(row["placed"] for row in table["items"]) == placed, by
+        assert (table["nodes"]["allocatable"], table["nodes"]["free"]) == (allocatable, allocatable - placed), by
+    mine = next(row for row in tables["namespace"]["items"] if row["namespace"] == namespace)
     assert (mine["asked"], mine["placed"], mine["running"], mine["idle"]) == (6 + 3 + 128, 9, 9, 0)
-    assert f"{len(nodes)} nodes: {allocatable} GPUs, {sum(held)} placed" in live.text("top", "-A")
+    assert f"{len(nodes)} nodes: {allocatable} GPUs, {placed} placed" in text
+
+
+def held(kubectl: Kubectl) -> int:
+    """GPUs of all pods that count against a node."""
+    return sum(gpus_of(pod) for pod in kubectl.json("get", "pods", "-A")["items"] if holds(pod))
 
 
 def holds(pod: dict[str, Any]) -> bool:
