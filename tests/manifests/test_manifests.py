@@ -166,7 +166,7 @@ def _all_documents() -> list[Any]:
         ("opt-in", {"--namespaces-opt-in"}),
         ("observe", {"--observe"}),
         ("high-availability", set()),
-        ("monitoring", set()),
+        ("monitoring", {"--workload-metrics"}),
         ("protect", set()),
         (
             "cert-manager",
