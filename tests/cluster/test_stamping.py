@@ -249,11 +249,9 @@ def test_a_bare_pod_is_its_own_workload(client: ApiClient, namespace: str) -> No
     assert "workload-id" not in stamps(generated)
 
     name = generated["metadata"]["name"]
-    eventually(lambda: "workload-id" in stamps(client.get(f"{path}/{name}")), what="the pod's id")
-
-    found = stamps(client.get(f"{path}/{name}"))
-    assert found["workload-id"] == workload_id("", "Pod", namespace, name)
-    assert "unresolved" not in found
+    mended = workload_id("", "Pod", namespace, name)
+    eventually(lambda: stamps(client.get(f"{path}/{name}")).get("workload-id") == mended, what="the pod's id")
+    eventually(lambda: "unresolved" not in stamps(client.get(f"{path}/{name}")), what="the reason's removal")
 
 
 def test_a_pod_of_an_unknown_controller_is_left_alone(client: ApiClient, namespace: str) -> None:
