@@ -70,12 +70,15 @@ class CompiledDefinition:
         )
         self.is_plain = self.structure.is_plain and self.selection.is_plain
 
-    def selection_key(self, pod: JsonObject) -> tuple[object, ...]:
-        """All of a pod that this definition reads; two pods with one key are alike to it."""
+    def selection_key(self, pod: JsonObject) -> str:
+        """All of a pod that this definition reads, as text; two pods with one key are alike to it.
+
+        Text, because `1`, `1.0` and `true` are equal in Python and are not to a definition.
+        """
         metadata = pod.get("metadata")
         labels = metadata.get("labels") if isinstance(metadata, dict) else None
         labels = labels if isinstance(labels, dict) else {}
-        return (self.selection.evaluate(pod), *(labels.get(key) for key in self.match_keys))
+        return repr((self.selection.evaluate(pod), [labels.get(key) for key in self.match_keys]))
 
     @property
     def sources(self) -> tuple[str, ...]:

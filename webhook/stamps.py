@@ -124,16 +124,13 @@ def _remembered(pod: JsonObject, devices: Devices, candidates: list[Structure]) 
     """
     asked = _asked(candidates)
     memory = candidates[0].memory
-    try:
-        key = (
-            tuple(structure.compiled.selection_key(pod) for structure in asked),
-            devices.gpus,
-            devices.problem,
-            tuple(devices.accelerators.items()),
-        )
-        known = memory.get(key)
-    except TypeError:  # a grouping key that is no scalar
-        return _worked_out(pod, devices, candidates, None, NOTHING_ISOLATED)
+    key = (
+        tuple(structure.compiled.selection_key(pod) for structure in asked),
+        devices.gpus,
+        devices.problem,
+        tuple(devices.accelerators.items()),
+    )
+    known = memory.get(key)
     if known is not None and all(map(operator.is_, known[0], asked)) and len(known[0]) == len(asked):
         stamps: Stamps = known[1]
         return stamps

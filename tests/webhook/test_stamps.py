@@ -268,3 +268,16 @@ def test_a_role_with_unknown_numbers_is_named_without_them() -> None:
         {"role": "head", "pods": 1, "gpus": 1},
         {"role": "worker", "pods": 4},
     ]
+
+
+@pytest.mark.parametrize("first, second", [(1, True), (True, 1), (0, False), (False, 0)])
+def test_pods_that_differ_only_in_a_values_type_are_told_apart(first: Any, second: Any) -> None:
+    """What is remembered of one pod is never given to another that its definition reads otherwise."""
+    members = [{"componentName": "worker", "groupByKeyPaths": [".spec.flag"]}]
+    gang = {"podGroups": [{"name": "g", "members": members, "sizePath": "2"}]}
+    obj = worker(gang=gang)
+    pods = [{"metadata": {"labels": {"role": "worker"}}, "spec": {"flag": flag}} for flag in (first, second)]
+    expected = [stamped(worker(gang=gang), pod=pod).annotations["gang"] for pod in pods]
+
+    assert [stamped(obj, pod=pod).annotations["gang"] for pod in pods] == expected
+    assert len(set(expected)) == 2
